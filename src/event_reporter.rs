@@ -19,12 +19,14 @@ const STATUS_SECONDS: i64 = 10;
 /// (`--event-ttl`).
 const REPEAT_MINUTES: i64 = 50;
 
-/// Time after which a wait is reported to Kubernetes although the run has done nothing yet. Most waits pass
-/// within a few observations.
+/// Time after which a wait is reported to Kubernetes although the run has done nothing yet.
+///
+/// Most waits pass within a few observations.
 const STANDS_MINUTES: i64 = 5;
 
-/// Findings of drift that are reported to Kubernetes. Many findings have one cause, and `plan` lists all of
-/// them.
+/// Findings of drift that are reported to Kubernetes.
+///
+/// Many findings have one cause, and `plan` lists all of them.
 const FINDINGS: usize = 10;
 
 /// Interval after which an unchanged wait is logged again.
@@ -83,8 +85,9 @@ impl EventReporter {
         }
     }
 
-    /// Returns whether a text is new, or was last reported long enough ago. The figures of a wait change
-    /// every second and do not make a text new.
+    /// Returns whether a text is new, or was last reported long enough ago.
+    ///
+    /// The figures of a wait change every second and do not make a text new.
     fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
         let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
         let other = gist != self.said;

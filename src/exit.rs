@@ -7,7 +7,9 @@ use crate::domain::policy::Policy;
 use crate::ports::{Failure, LoadError, Severity};
 use crate::run::{End, RunError};
 
-/// Exit code of the program. The Job's `podFailurePolicy` knows these numbers.
+/// Exit code of the program.
+///
+/// The Job's `podFailurePolicy` knows these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// 0: nothing is left to do.
@@ -63,7 +65,9 @@ pub fn not_loaded(error: &LoadError) -> Exit {
     not_seen(&error.clone().into())
 }
 
-/// Returns the exit code of a run with this policy. A rehearsal of the same policy exits alike.
+/// Returns the exit code of a run with this policy.
+///
+/// A rehearsal of the same policy exits alike.
 pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,

@@ -22,8 +22,9 @@ use crate::domain::act::{Act, NodeAct};
 /// Environment variable with `<place>` or `<place>:<n>`: the runner stops when it reaches the place for the
 /// n-th time.
 const FAILPOINT: &str = "OSD_MIGRATE_FAILPOINT";
-/// File in the agents' folder on the host; its first line is a place. The agent waits at that place while the
-/// file exists.
+/// File in the agents' folder on the host; its first line is a place.
+///
+/// The agent waits at that place while the file exists.
 const FAILPOINT_FILE: &str = "failpoint";
 
 static SEEN: AtomicU32 = AtomicU32::new(0);
@@ -70,7 +71,7 @@ pub fn pause_agent(state: &Path, place: &str) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test build is told by its environment what to do otherwise")]
+#[expect(clippy::disallowed_methods, reason = "a test build reads from its environment what to do otherwise")]
 fn env(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }

@@ -125,13 +125,15 @@ fn of_act(act: &Act) -> Option<(EventType, &'static str)> {
     }
 }
 
-/// Returns whether work is left that needs a confirmation or that Rook prevents. The person who set the
-/// schedule reads no logs.
+/// Returns whether work is left that needs a confirmation or that Rook prevents.
+///
+/// The person who set the schedule reads no logs.
 fn waits_for_a_person(summary: &Summary) -> bool {
     !(summary.unconfirmed.is_empty() && summary.withheld_from_rook.is_empty() && summary.half_way.is_empty())
 }
 
 /// Returns the events that are published repeatedly while a run lasts: progress and quarantined OSDs.
+///
 /// Kubernetes keeps events for an hour only.
 pub fn standing(text: &str, ledger: &Ledger) -> Vec<KubeEvent> {
     let progressed =

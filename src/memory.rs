@@ -39,7 +39,9 @@ fn limit() -> Option<u64> {
     LIMITS.iter().find_map(|path| parse_limit(&fs::read_to_string(path).ok()?))
 }
 
-/// Parses a limit. `max` in v2 and a huge number in v1 stand for no limit.
+/// Parses a limit.
+///
+/// `max` in v2 and a huge number in v1 stand for no limit.
 fn parse_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_LIMIT)
 }

@@ -21,8 +21,9 @@ pub enum Severity {
     NeedsPerson,
 }
 
-/// Observation, act or save that failed. The sentence names the operation, the subject, and the command to
-/// type.
+/// Observation, act or save that failed.
+///
+/// The sentence names the operation, the subject, and the command to type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -34,13 +35,16 @@ pub struct Failure {
 
 /// Ceph and Kubernetes together.
 pub trait Cluster {
-    /// Observes everything relevant. `ask` returns the further questions that follow from a first
-    /// observation.
+    /// Observes everything relevant.
+    ///
+    /// `ask` returns the further questions that follow from a first observation.
     fn observe(
         &mut self,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
-    /// Does one act. The answer is not interpreted: the next observation decides.
+    /// Does one act.
+    ///
+    /// The answer is not interpreted: the next observation decides.
     fn act(&mut self, act: &Act) -> impl Future<Output = Result<(), Failure>>;
 }
 
@@ -88,7 +92,9 @@ pub trait LedgerStore {
         ledger: &Ledger,
         version: Self::Version,
     ) -> impl Future<Output = Result<Saved, Failure>>;
-    /// Appends a closed record to the history. Repeating it adds no second line.
+    /// Appends a closed record to the history.
+    ///
+    /// Repeating it adds no second line.
     fn close(&mut self, record: &Record) -> impl Future<Output = Result<(), Failure>>;
 }
 
@@ -103,7 +109,9 @@ pub enum Tenure {
     Other(String),
 }
 
-/// Lease. It only avoids useless concurrency: safety comes from what each act expects to find.
+/// Lease.
+///
+/// It only avoids useless concurrency: safety comes from what each act expects to find.
 pub trait Lease {
     /// Acquires, renews or takes over the Lease.
     fn acquire(&mut self) -> impl Future<Output = Result<Tenure, Failure>>;
@@ -119,6 +127,8 @@ pub trait Clock {
 
 /// Receiver of everything that happens.
 pub trait Reporter {
-    /// Reports an event as it happens. Never fails the run.
+    /// Reports an event as it happens.
+    ///
+    /// Never fails the run.
     fn report(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
 }

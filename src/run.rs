@@ -114,8 +114,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
     }
 
-    /// Reports a failure. A refused act was reported already, and is reported again only if the run waits for
-    /// it.
+    /// Reports a failure.
+    ///
+    /// A refused act was reported already, and is reported again only if the run waits for it.
     async fn report_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
         let osds: Vec<String> = waiting.iter().map(|stopped| stopped.osd.to_string()).collect();
         let text = match (error, osds.is_empty()) {
@@ -129,8 +130,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         self.audience.report(Event::Blind(&text)).await;
     }
 
-    /// Lifts `noout` of OSDs that wait too long for a permission, unless `noout` was set externally. Ceph may
-    /// then recover without these OSDs.
+    /// Lifts `noout` of OSDs that wait too long for a permission, unless `noout` was set externally.
+    ///
+    /// Ceph may then recover without these OSDs.
     async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
         for one in stopped.iter().filter(|one| one.noout_is_ours) {
             let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: one.osd, noout: true, noin: false });

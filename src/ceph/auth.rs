@@ -43,14 +43,17 @@ fn parse_key(answer: &[u8]) -> serde_json::Result<Secret> {
     Ok(Secret::new(entity.key))
 }
 
-/// Returns whether an answer contains an entity. The answer also contains the key, which is not needed.
+/// Returns whether an answer contains an entity.
+///
+/// The answer also contains the key, which is not needed.
 fn is_there(answer: &[u8]) -> serde_json::Result<bool> {
     serde_json::from_slice::<Vec<IgnoredAny>>(answer).map(|entities| !entities.is_empty())
 }
 
 impl Ceph {
-    /// Returns whether `auth get osd.N` finds an entity. `osd destroy` deletes it, `osd new` with a key
-    /// creates it.
+    /// Returns whether `auth get osd.N` finds an entity.
+    ///
+    /// `osd destroy` deletes it, `osd new` with a key creates it.
     pub async fn has_auth(&self, osd: OsdId) -> Result<bool, CephError> {
         self.is_entity(&osd.to_string()).await
     }
@@ -81,7 +84,9 @@ impl Ceph {
         self.read(get(BOOTSTRAP), parse_key).await
     }
 
-    /// Returns whether `client.bootstrap-osd` exists. Rook from 1.19 on deletes it after each reconcile.
+    /// Returns whether `client.bootstrap-osd` exists.
+    ///
+    /// Rook from 1.19 on deletes it after each reconcile.
     pub async fn has_bootstrap(&self) -> Result<bool, CephError> {
         self.is_entity(BOOTSTRAP).await
     }

@@ -45,7 +45,9 @@ const fn mgr(command: &'static str) -> Grant {
 }
 
 /// Queries to the mons that `allow r` permits (`MonCommands.h`: permission `r`, module not `auth`, not
-/// `config-key`). Every client needs `allow r` for the maps anyhow.
+/// `config-key`).
+///
+/// Every client needs `allow r` for the maps anyhow.
 #[cfg(test)]
 pub(super) const READABLE: [&str; 7] =
     ["fsid", "health", "versions", "osd crush dump", "osd dump", "osd metadata", "osd stat"];

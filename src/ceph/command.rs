@@ -45,7 +45,9 @@ impl Command {
         self
     }
 
-    /// Returns the text that is sent. JSON escapes NUL, so the text contains none.
+    /// Returns the text that is sent.
+    ///
+    /// JSON escapes NUL, so the text contains none.
     pub(super) fn to_c_string(&self) -> CString {
         CString::new(Value::Object(self.arguments.clone()).to_string()).unwrap_or_default()
     }

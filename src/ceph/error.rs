@@ -182,7 +182,9 @@ impl CephError {
 }
 
 impl CephError {
-    /// Returns whether no answer arrived in time. The outcome of such an act is unknown.
+    /// Returns whether no answer arrived in time.
+    ///
+    /// The outcome of such an act is unknown.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::NoMon { .. } | Self::NoAnswer { .. })
     }
@@ -237,7 +239,9 @@ impl CephError {
         }
     }
 
-    /// Returns whether a query is worth repeating at once. A timeout is not: the query waited long enough.
+    /// Returns whether a query is worth repeating at once.
+    ///
+    /// A timeout is not: the query waited long enough.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self.errno(),

@@ -56,7 +56,9 @@ impl Ceph {
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Unsets these flags. If the OSD does not have them, or has no slot, nothing is sent.
+    /// Unsets these flags.
+    ///
+    /// If the OSD does not have them, or has no slot, nothing is sent.
     ///
     /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be
     /// reweighted to 1.0 at its next boot (16.2.15). Therefore it gets its present reweight before `noin` is
@@ -103,7 +105,7 @@ mod tests {
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
         assert!(expect::to_set_flags(Some(&slot), Some(fsid), true));
         assert!(!expect::to_set_flags(Some(&slot), Some(fsid), false), "it was deployed meanwhile");
-        assert!(!expect::to_set_flags(Some(&slot), Some(other), true), "it was made anew meanwhile");
+        assert!(!expect::to_set_flags(Some(&slot), Some(other), true), "it was recreated meanwhile");
         assert!(!expect::to_set_flags(Some(&Slot { fsid: None, ..slot }), Some(fsid), true));
     }
 

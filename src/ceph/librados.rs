@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-/// `rados_t`
+/// `rados_t` of librados.
 type Cluster = *mut c_void;
 /// `rados_mon_command` and `rados_mgr_command` have the same shape.
 type Command = unsafe extern "C" fn(
@@ -51,8 +51,9 @@ pub(super) struct Reply {
     pub(super) said: String,
 }
 
-/// Bytes that librados allocated, freed when dropped. The statistics of 100,000 PGs are 250 MB: they are
-/// parsed without a copy.
+/// Bytes that librados allocated, freed when dropped.
+///
+/// The statistics of 100,000 PGs are 250 MB: they are parsed without a copy.
 #[derive(Debug)]
 pub(super) struct Buffer {
     start: *mut c_char,
@@ -106,7 +107,9 @@ struct Job {
     answer: oneshot::Sender<Reply>,
 }
 
-/// Connected handle, used through its thread. Commands run one after the other.
+/// Connected handle, used through its thread.
+///
+/// Commands run one after the other.
 pub(super) struct Lane {
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -146,8 +149,10 @@ impl Lane {
         }
     }
 
-    /// Queues a command. The receiver fails if the thread has ended. A command whose receiver was dropped
-    /// before the command was run is never sent.
+    /// Queues a command.
+    ///
+    /// The receiver fails if the thread has ended. A command whose receiver was dropped before the command
+    /// was run is never sent.
     pub(super) fn send(&self, command: CString, input: Vec<u8>) -> oneshot::Receiver<Reply> {
         let (answer, reply) = oneshot::channel();
         if let Some(jobs) = &self.jobs {
@@ -158,8 +163,9 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Waits for `rados_shutdown` of an idle handle. A handle that is stuck in a call is not waited for: it
-    /// shuts down when the call returns.
+    /// Waits for `rados_shutdown` of an idle handle.
+    ///
+    /// A handle that is stuck in a call is not waited for: it shuts down when the call returns.
     fn drop(&mut self) {
         self.jobs = None;
         if let (false, Some(thread)) = (self.busy.load(Ordering::SeqCst), self.thread.take()) {

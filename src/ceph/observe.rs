@@ -11,8 +11,10 @@ use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::memory;
 
-/// Number of tries to read map and CRUSH in one epoch. Reading both takes milliseconds, and the map changes
-/// at most once a second: needing more tries means that something is wrong.
+/// Number of tries to read map and CRUSH in one epoch.
+///
+/// Reading both takes milliseconds, and the map changes at most once a second: needing more tries means that
+/// something is wrong.
 const TRIES: u32 = 5;
 
 impl Ceph {
@@ -35,8 +37,9 @@ impl Ceph {
         Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
     }
 
-    /// Reads the osdmap and CRUSH of one epoch. The CRUSH dump contains no epoch, so the map must be the same
-    /// before and after it.
+    /// Reads the osdmap and CRUSH of one epoch.
+    ///
+    /// The CRUSH dump contains no epoch, so the map must be the same before and after it.
     async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
         for _ in 0..TRIES {
             let map = self.osd_map().await?;
@@ -62,7 +65,9 @@ pub(super) struct Parsed {
     pub(super) encrypted: BTreeSet<OsdFsid>,
 }
 
-/// Joins the answers. Takes time in proportion to OSDs and PGs.
+/// Joins the answers.
+///
+/// Takes time in proportion to OSDs and PGs.
 pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     let Parsed { map, mut crush, mut metadata, health, releases, used, pgs, encrypted } = parsed;
     let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, .. } = map;

@@ -10,8 +10,9 @@ use crate::ceph::session::Ceph;
 use crate::domain::observation::{Pool, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
-/// Used part of the osdmap. Slots are without their CRUSH item, metadata and usage, pools without their
-/// failure domain.
+/// Used part of the osdmap.
+///
+/// Slots are without their CRUSH item, metadata and usage, pools without their failure domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OsdMap {
     pub(super) fsid: ClusterFsid,
@@ -169,7 +170,9 @@ impl Ceph {
         self.read(command(), parse).await
     }
 
-    /// Reads the current slot; none if the id is absent. Every act checks the slot right before it is sent.
+    /// Reads the current slot; none if the id is absent.
+    ///
+    /// Every act checks the slot right before it is sent.
     pub(super) async fn slot(&self, osd: OsdId) -> Result<Option<Slot>, CephError> {
         Ok(self.osd_map().await?.slots.remove(&osd))
     }

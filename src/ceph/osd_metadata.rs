@@ -9,7 +9,9 @@ use crate::ceph::command::Command;
 use crate::domain::observation::Metadata;
 use crate::domain::osd::{ObjectStore, OsdId};
 
-/// Entry of Ceph's answer, in which every value is a string. An OSD that never booted has only its id.
+/// Entry of Ceph's answer, in which every value is a string.
+///
+/// An OSD that never booted has only its id.
 #[derive(Deserialize)]
 struct Entry {
     id: OsdId,

@@ -68,7 +68,9 @@ fn nothing(_answer: &[u8]) -> serde_json::Result<()> {
 
 impl Ceph {
     /// Returns the key of `client.osd-migrate` if the user exists with the capabilities that this version
-    /// needs, and the session may read it. Changes nothing.
+    /// needs, and the session may read it.
+    ///
+    /// Changes nothing.
     pub async fn own_user(&self) -> Result<Option<Secret>, CephError> {
         match self.read(get(), parse).await {
             Ok(user) => Ok((lack(Some(&user)) == UserChange::Nothing).then_some(user.key)),
@@ -77,8 +79,10 @@ impl Ceph {
         }
     }
 
-    /// Returns the key of `client.osd-migrate`. Creates the user if it is missing, and sets its capabilities
-    /// if they differ (those of another version of this program).
+    /// Returns the key of `client.osd-migrate`.
+    ///
+    /// Creates the user if it is missing, and sets its capabilities if they differ (those of another version
+    /// of this program).
     pub async fn make_own_user(&self) -> Result<Secret, CephError> {
         let found = match self.read(get(), parse).await {
             Ok(user) => Some(user),

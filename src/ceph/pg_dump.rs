@@ -78,14 +78,17 @@ pub(super) fn command() -> Command {
     Command::mgr("pg dump").with("dumpcontents", vec!["pgs"])
 }
 
-/// Parses the PGs. Returns none while the mgr is not ready: the missing PGs show that the statistics are not
-/// fresh.
+/// Parses the PGs.
+///
+/// Returns none while the mgr is not ready: the missing PGs show that the statistics are not fresh.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
     let PgDump { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
     Ok(if pg_ready { pg_stats.0 } else { BTreeMap::new() })
 }
 
-/// Converts an entry. Returns `Err` if the PG's id names no pool.
+/// Converts an entry.
+///
+/// Returns `Err` if the PG's id names no pool.
 fn pg(entry: &Entry<'_>) -> Result<Pg, String> {
     let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
     let count = |number: i64| u64::try_from(number).unwrap_or_default();

@@ -17,8 +17,9 @@ fn command(misplaced: OsdId) -> Command {
 }
 
 impl Ceph {
-    /// Purges a misplaced id: it must be `new`, never up in any epoch, and have `fsid`. An absent id is
-    /// purged already.
+    /// Purges a misplaced id: it must be `new`, never up in any epoch, and have `fsid`.
+    ///
+    /// An absent id is purged already.
     pub async fn purge_misplaced(&self, misplaced: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
         match self.slot(misplaced).await? {
             None => Ok(()),

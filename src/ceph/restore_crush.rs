@@ -69,8 +69,9 @@ fn place(item: &CrushItem) -> Vec<String> {
 }
 
 impl Ceph {
-    /// Restores reweight, affinity, the item and its class if the item is gone. Gives an existing item with
-    /// its `former` weight the new weight.
+    /// Restores reweight, affinity, the item and its class if the item is gone.
+    ///
+    /// Gives an existing item with its `former` weight the new weight.
     ///
     /// A repeated call after a crash continues. An item at another place was moved externally: nothing is
     /// sent. The id must exist.

@@ -16,8 +16,9 @@ fn command(upmap: &Upmap) -> Command {
 }
 
 impl Ceph {
-    /// Restores the upmaps of PGs that have none by now, if the OSD is up with `fsid`. A repeated call after
-    /// a crash continues.
+    /// Restores the upmaps of PGs that have none by now, if the OSD is up with `fsid`.
+    ///
+    /// A repeated call after a crash continues.
     pub async fn restore_upmaps(&self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap]) -> Result<(), CephError> {
         let map = self.osd_map().await?;
         let slot = map.slots.get(&osd);

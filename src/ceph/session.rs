@@ -13,7 +13,9 @@ use crate::ceph::librados::{self, Daemon, Lane, NotConnected, Reply};
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
-/// Parameters of a connection to the cluster. No configuration file is read.
+/// Parameters of a connection to the cluster.
+///
+/// No configuration file is read.
 #[derive(Debug, Clone)]
 pub struct Connection {
     /// `mon_host` as Ceph takes it: `[v2:10.0.0.1:3300,v1:10.0.0.1:6789],...`
@@ -98,8 +100,10 @@ impl Connection {
     }
 }
 
-/// Session with the cluster. It has two handles, because mon and mgr need different options of librados
-/// ([`Connection`]'s options). Dropping it shuts both down.
+/// Session with the cluster.
+///
+/// It has two handles, because mon and mgr need different options of librados ([`Connection`]'s options).
+/// Dropping it shuts both down.
 pub struct Ceph {
     mon: Lane,
     mgr: Lane,
@@ -180,8 +184,9 @@ impl Ceph {
         }
     }
 
-    /// Sends a command and waits no longer than the timeout. A mon command times out in librados first, which
-    /// then forgets it.
+    /// Sends a command and waits no longer than the timeout.
+    ///
+    /// A mon command times out in librados first, which then forgets it.
     pub(super) async fn send(&self, command: &Command) -> Result<Reply, CephError> {
         self.commands_sent.fetch_add(1, Ordering::Relaxed);
         let (lane, daemon, patience) = match command.daemon {

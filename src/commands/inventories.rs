@@ -12,8 +12,9 @@ use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, pause};
 use crate::ports::{Cluster, Failure, LedgerStore, Severity};
 
-/// Seconds to wait for all inventory Jobs. A Job takes seconds; a node that pulls the image first needs
-/// minutes.
+/// Seconds to wait for all inventory Jobs.
+///
+/// A Job takes seconds; a node that pulls the image first needs minutes.
 const PATIENCE_SECONDS: u32 = 300;
 
 /// Inventories of one `plan`.

@@ -14,7 +14,9 @@ use crate::k8s::{K8s, Place};
 use crate::live::{now, pause};
 use crate::node::{self, Host};
 
-/// Interval of heartbeats. The runner considers an agent silent after ten minutes without one.
+/// Interval of heartbeats.
+///
+/// The runner considers an agent silent after ten minutes without one.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Number of tries for the first heartbeat.
@@ -102,7 +104,9 @@ fn of_our_version(get: impl Fn(&'static str) -> Result<String, ServeError>) -> R
     if runner == env!("CARGO_PKG_VERSION") { Ok(()) } else { Err(ServeError::OtherVersion { runner }) }
 }
 
-/// Does what `OSD_MIGRATE_REQUEST` requests. The report contains the result, also if the task failed.
+/// Does what `OSD_MIGRATE_REQUEST` requests.
+///
+/// The report contains the result, also if the task failed.
 async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
@@ -125,8 +129,9 @@ async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), Se
     Ok(())
 }
 
-/// Takes the inventory that `OSD_MIGRATE_INVENTORY` requests. The report contains what was found, also if
-/// nothing could be inspected.
+/// Takes the inventory that `OSD_MIGRATE_INVENTORY` requests.
+///
+/// The report contains what was found, also if nothing could be inspected.
 async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
@@ -165,7 +170,9 @@ async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
     Ok(k8s.patch_heartbeat(report, now()).await?)
 }
 
-/// Writes heartbeats until it is dropped. It never ends by itself: it runs in parallel with the agent's work.
+/// Writes heartbeats until it is dropped.
+///
+/// It never ends by itself: it runs in parallel with the agent's work.
 async fn beat(k8s: &K8s, report: &str) -> Infallible {
     loop {
         if let Err(error) = k8s.patch_heartbeat(report, now()).await {

@@ -5,8 +5,9 @@ use crate::k8s::{K8s, Own, PodEnv};
 use crate::live::kube_failure;
 use crate::ports::Failure;
 
-/// Environment variable with the image of the node agents for a runner outside Kubernetes. Its pod and Job
-/// are then those that POD_NAME and POD_UID name, whether or not they exist.
+/// Environment variable with the image of the node agents for a runner outside Kubernetes.
+///
+/// Its pod and Job are then those that POD_NAME and POD_UID name, whether or not they exist.
 #[cfg(feature = "failpoint")]
 const OWN_IMAGE: &str = "OSD_MIGRATE_OWN_IMAGE";
 

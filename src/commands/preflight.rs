@@ -12,7 +12,9 @@ use crate::live::{Ledgers, Live};
 use crate::ports::{Cluster, LedgerStore};
 use crate::show;
 
-/// Reports before an upgrade which OSDs would no longer be started. Changes nothing.
+/// Reports before an upgrade which OSDs would no longer be started.
+///
+/// Changes nothing.
 pub(super) async fn preflight(k8s: Arc<K8s>, timeout: Duration) -> Exit {
     let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
         Ok((ledger, _)) => ledger,
@@ -35,8 +37,9 @@ pub(super) async fn preflight(k8s: Arc<K8s>, timeout: Duration) -> Exit {
     if found.passes() { Exit::Finished } else { Exit::Refused }
 }
 
-/// Returns whether there is no CephCluster, either not yet or no longer. A CephCluster requested by name may
-/// be mistyped.
+/// Returns whether there is no CephCluster, either not yet or no longer.
+///
+/// A CephCluster requested by name may be mistyped.
 pub(super) async fn is_without_cluster(k8s: &K8s, also_by_name: bool) -> bool {
     match k8s.about_cluster().await {
         Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) => true,

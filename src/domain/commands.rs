@@ -8,7 +8,9 @@ const NAMESPACE: &str = "NAMESPACE";
 /// Placeholder of the name of the CephCluster.
 const CEPHCLUSTER: &str = "CEPHCLUSTER";
 
-/// Command that starts a run by hand. The Job's name contains the time: no two Jobs share a name.
+/// Command that starts a run by hand.
+///
+/// The Job's name contains the time: no two Jobs share a name.
 pub const RUN_AGAIN: &str =
     "kubectl -n NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)";
 

@@ -147,12 +147,12 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId,
         };
         let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
             // The reason disappears after an inventory, which the run makes when it comes to the OSD.
-            (Some(reason), _, _) if !reason.is_for_good() => {
+            (Some(reason), _, _) if !reason.is_permanent() => {
                 first = first.or(Some(osd).filter(|_| for_all.is_none()));
                 Now::Waits(reason.clone())
             }
             (Some(reason), _, _) => Now::Refused(reason.clone()),
-            (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
+            (None, Some(reason), _) if reason.is_permanent() => Now::Refused(reason.clone()),
             (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
             // A gate of this OSD blocks no other OSD.
             (None, None, first_of_all) => {

@@ -25,22 +25,29 @@ pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Label with the kind of one of our objects: see [`Part`].
 pub(super) const PART: &str = "osd-migrate.io/part";
 pub(super) const OSD: &str = "osd-migrate.io/osd";
-/// As label: the record in short, for selectors. As annotation: the record itself.
+/// As label: the record in short, for selectors.
+///
+/// As annotation: the record itself.
 pub(super) const RECORD: &str = "osd-migrate.io/record";
 pub(super) const ATTEMPT: &str = "osd-migrate.io/attempt";
 pub(super) const TASK: &str = "osd-migrate.io/task";
 
-/// As label: the node as a hash of it, for selectors. As annotation: the node itself.
+/// As label: the node as a hash of it, for selectors.
+///
+/// As annotation: the node itself.
 pub(super) const NODE: &str = "osd-migrate.io/node";
-/// As label: the run in short. As annotation: the run itself.
+/// As label: the run in short.
+///
+/// As annotation: the run itself.
 pub(super) const RUN: &str = "osd-migrate.io/run";
 pub(super) const NUMBER: &str = "osd-migrate.io/number";
 /// On an OSD's Deployment: not for real data, and why.
 pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 
-/// Selector of the objects that are created for node agents or that agents leave behind. Those of records
-/// must be gone when the record is closed; the others belong to inventories. One selector covers both, so
-/// that each kind is listed once per iteration.
+/// Selector of the objects that are created for node agents or that agents leave behind.
+///
+/// Those of records must be gone when the record is closed; the others belong to inventories. One selector
+/// covers both, so that each kind is listed once per iteration.
 pub(super) const OF_AGENTS: &str =
     "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (backup,key,inventory,node-job,report)";
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node as ApiNode, Pod as ApiPod};
@@ -182,36 +183,53 @@ fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
     (of_records, of_inventories)
 }
 
-/// Combines the lists into the observation, and returns notes for people with it.
-fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
-    let (daemons, ambiguities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
-    let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
-    let (mut backups, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
-    let (mut inventories, mut keys, mut notes) = (Vec::new(), BTreeMap::new(), Vec::new());
-    for map in lists.maps {
+/// What the ConfigMaps of osd-migrate contain.
+#[derive(Default)]
+struct Maps {
+    reports: BTreeMap<String, NodeReport>,
+    heartbeats: BTreeMap<String, DateTime<Utc>>,
+    backups: BTreeMap<OsdId, RecordId>,
+    inventories: Vec<Result<InventoryJobSeen, String>>,
+    keys: BTreeMap<String, KeyOwner>,
+    leftovers: BTreeMap<RecordId, BTreeSet<String>>,
+    notes: Vec<String>,
+}
+
+impl Maps {
+    fn add(&mut self, map: OwnedMap) {
         match map {
-            OwnedMap::Backup { osd, record } => drop(backups.insert(osd, record)),
+            OwnedMap::Backup { osd, record } => drop(self.backups.insert(osd, record)),
             OwnedMap::Report { job, record, seen } => {
-                leftovers.entry(record).or_default().insert(format!("ConfigMap/{job}"));
-                heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
+                self.leaves(record, &job);
+                self.heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
                 match seen.report {
-                    Some(Ok(report)) => notes.extend(taken(&mut reports, job, report)),
+                    Some(Ok(report)) => self.notes.extend(taken(&mut self.reports, job, report)),
                     Some(Err(why)) => {
-                        notes.push(format!("configmap/{job}: its report cannot be read: {why}"));
+                        self.notes.push(format!("configmap/{job}: its report cannot be read: {why}"));
                     }
                     None => {}
                 }
             }
             OwnedMap::Key { name, job, owner } => {
-                leftovers.entry(owner.record.clone()).or_default().insert(format!("ConfigMap/{name}"));
-                keys.insert(job, owner);
+                self.leaves(owner.record.clone(), &name);
+                self.keys.insert(job, owner);
             }
-            OwnedMap::Inventory(inventory) => inventories.push(*inventory),
-            OwnedMap::Other { name, record } => {
-                leftovers.entry(record).or_default().insert(format!("ConfigMap/{name}"));
-            }
+            OwnedMap::Inventory(inventory) => self.inventories.push(*inventory),
+            OwnedMap::Other { name, record } => self.leaves(record, &name),
         }
     }
+
+    fn leaves(&mut self, record: RecordId, name: &str) {
+        self.leftovers.entry(record).or_default().insert(format!("ConfigMap/{name}"));
+    }
+}
+
+/// Combines the lists into the observation, and returns notes for people with it.
+fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
+    let (daemons, ambiguities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
+    let mut maps = Maps::default();
+    lists.maps.into_iter().for_each(|map| maps.add(map));
+    let Maps { reports, heartbeats, backups, inventories, keys, leftovers, mut notes } = maps;
     let (of_records, of_inventories) = jobs_apart(lists.jobs);
     let (record_pods, inventory_pods) = pods_apart(lists.job_pods);
     let (node_jobs, job_notes) = node_job::assemble(of_records, record_pods, &heartbeats);

@@ -25,12 +25,14 @@ use crate::live::clock::now;
 use crate::live::failure::{kube_failure, passing};
 use crate::ports::{Cluster, Failure};
 
-/// Time after which a rejected PodDisruptionBudget is tried again. Its owner may have fixed the cause, and
-/// each try logs a line.
+/// Time after which a rejected PodDisruptionBudget is tried again.
+///
+/// Its owner may have fixed the cause, and each try logs a line.
 const REFUSED: TimeDelta = TimeDelta::minutes(5);
 
-/// Time after which a PodDisruptionBudget is tried again that failed in another way. A call may take 10 s,
-/// and the migration of a stopped OSD proceeds between two tries.
+/// Time after which a PodDisruptionBudget is tried again that failed in another way.
+///
+/// A call may take 10 s, and the migration of a stopped OSD proceeds between two tries.
 const FAILED: TimeDelta = TimeDelta::seconds(15);
 
 /// Open session.
@@ -88,7 +90,9 @@ impl Live {
         self.commands_before + self.ceph.as_ref().map_or(0, Session::commands_sent)
     }
 
-    /// Returns the keys that Ceph keeps. Only commands that print them request this, not every iteration.
+    /// Returns the keys that Ceph keeps.
+    ///
+    /// Only commands that print them request this, not every iteration.
     pub async fn keys(&mut self) -> Result<Keys, Failure> {
         let keys = self.session().await?.keys().await;
         self.reopen(keys)
@@ -175,8 +179,9 @@ impl Live {
         self.own.clone().ok_or_else(|| passing("only a runner in a Job can create node Jobs".to_owned()))
     }
 
-    /// Does one step of restoring the Deployment. A Deployment that had to be deleted first is created by a
-    /// later iteration.
+    /// Does one step of restoring the Deployment.
+    ///
+    /// A Deployment that had to be deleted first is created by a later iteration.
     pub(super) async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
         if deploy.fresh.is_some() {
@@ -203,8 +208,9 @@ impl Live {
         Err(passing(format!("{osd} was not started: its slot no longer has fsid {fsid}, or the OSD is up")))
     }
 
-    /// Adds tolerations to a Deployment. An OSD that is up restarts by it, so the same checks apply as before
-    /// a stop (P2).
+    /// Adds tolerations to a Deployment.
+    ///
+    /// An OSD that is up restarts by it, so the same checks apply as before a stop (P2).
     pub(super) async fn tolerate(
         &mut self,
         osd: OsdId,
@@ -232,8 +238,9 @@ impl Live {
         self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }
 
-    /// Creates the PodDisruptionBudget. Later observations see a failure and the run tries again; the plan
-    /// decides what the failure means.
+    /// Creates the PodDisruptionBudget.
+    ///
+    /// Later observations see a failure and the run tries again; the plan decides what the failure means.
     pub(super) async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
         self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
         let made = self.k8s.create_pdb().await;

@@ -5,7 +5,7 @@ use crate::k8s::K8sError;
 use crate::ports::{Failure, Severity};
 
 /// Returns a failure that may pass by itself.
-pub(super) fn passing(message: String) -> Failure {
+pub(super) fn passing(message: impl std::fmt::Display) -> Failure {
     Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
 }
 

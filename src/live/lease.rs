@@ -22,8 +22,9 @@ pub struct PodLease {
 }
 
 impl PodLease {
-    /// Creates the Lease for this pod. Outside a Job it neither takes the Lease over nor keeps another runner
-    /// out.
+    /// Creates the Lease for this pod.
+    ///
+    /// Outside a Job it neither takes the Lease over nor keeps another runner out.
     pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
         Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
     }

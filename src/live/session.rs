@@ -64,8 +64,9 @@ impl Live {
         }
     }
 
-    /// Closes the session after an error of Ceph, so that the next call opens another. This is cheap (20 ms),
-    /// and correct after a failover of the mons.
+    /// Closes the session after an error of Ceph, so that the next call opens another.
+    ///
+    /// This is cheap (20 ms), and correct after a failover of the mons.
     pub(super) fn reopen<T>(&mut self, result: Result<T, CephError>) -> Result<T, Failure> {
         result.map_err(|error| {
             if !error.is_unexpected() {

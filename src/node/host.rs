@@ -11,7 +11,9 @@ pub const PARENT: &str = "/mnt/osd-migrate-directory";
 /// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
 pub const ROOK: &str = "/mnt/osd-migrate-rook";
 
-/// Environment that an agent runs in. Paths are settings so that tests can use others.
+/// Environment that an agent runs in.
+///
+/// Paths are settings so that tests can use others.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Name of the Kubernetes node, from the pod's `spec.nodeName`.
@@ -45,7 +47,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns the environment of the node Job's pod. `path` is the image's PATH.
+    /// Returns the environment of the node Job's pod.
+    ///
+    /// `path` is the image's PATH.
     pub fn of_pod(node: NodeName, namespace: String, path: String) -> io::Result<Self> {
         Ok(Self {
             node,

@@ -1,5 +1,5 @@
-//! Samples for the tests of the agent: a host, a request, a bare disk, and the output of the tools of nodes of
-//! three releases (`tests/suite/fixtures`).
+//! Samples for the tests of the agent: a host, a request, a bare disk, and the output of the tools of nodes
+//! of three releases (`tests/suite/fixtures`).
 
 use std::path::Path;
 

@@ -92,8 +92,9 @@ impl RequestedFault {
         format!("{name}@{}", self.osd)
     }
 
-    /// Returns the fault of the cluster: when it strikes, and what happens. Returns none for a killed run,
-    /// which the cluster does not cause.
+    /// Returns the fault of the cluster: when it strikes, and what happens.
+    ///
+    /// Returns none for a killed run, which the cluster does not cause.
     pub fn in_the_cluster(&self) -> Option<Fault> {
         let (kind, osd) = (self.kind, self.osd);
         let script: fn(&World, OsdId) -> Vec<(i64, Happening)> = match kind {

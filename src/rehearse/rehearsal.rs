@@ -18,8 +18,9 @@ use crate::sim::course::Sim;
 use crate::sim::example;
 use crate::sim::ports::{Call, Runner, Side, Watch};
 
-/// Delay of a new runner. Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to
-/// start.
+/// Delay of a new runner.
+///
+/// Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to start.
 const RESTART: TimeDelta = TimeDelta::seconds(12);
 
 /// Result of a rehearsal.
@@ -42,7 +43,9 @@ pub struct Rehearsal {
     pub end: Option<Result<End, RunError>>,
 }
 
-/// Rehearses with this seed and these faults. Each OSD takes `rate` bytes a second of backfill.
+/// Rehearses with this seed and these faults.
+///
+/// Each OSD takes `rate` bytes a second of backfill.
 pub fn rehearse(seed: u64, asked: &[RequestedFault], rate: u64) -> Rehearsal {
     let before = example::twelve();
     let sim = Rc::new(RefCell::new(Sim::new(before.clone(), seed)));

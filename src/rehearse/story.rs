@@ -10,10 +10,10 @@ use crate::domain::next::{Saving, Wait};
 use crate::domain::osd::OsdId;
 use crate::ports::Reporter;
 use crate::report::Event;
-use crate::sim::course::{Acknowledged, Sim};
+use crate::sim::course::{Occurred, Sim};
 use crate::sim::{Effect, Happening};
 
-/// Length below which a wait is one of the seconds that every step takes: agents and daemons start in 3 to 8 s.
+/// Length below which a wait is not shown: agents and daemons start in 3 to 8 s.
 const SHORT: TimeDelta = TimeDelta::seconds(10);
 
 /// Line of the story.
@@ -74,30 +74,30 @@ impl Story {
 
     /// Adds a step at the current time.
     pub(super) fn say(&mut self, osd: Option<OsdId>, text: impl Into<String>) {
-        self.add(self.now(), osd, LineKind::Step, text.into());
+        self.add(self.now(), osd, LineKind::Step, &text.into());
     }
 
     /// Adds a fault at the current time.
     pub(super) fn fault(&mut self, osd: Option<OsdId>, text: impl Into<String>) {
-        self.add(self.now(), osd, LineKind::Fault, text.into());
+        self.add(self.now(), osd, LineKind::Fault, &text.into());
     }
 
-    fn add(&mut self, at: DateTime<Utc>, osd: Option<OsdId>, kind: LineKind, text: String) {
+    fn add(&mut self, at: DateTime<Utc>, osd: Option<OsdId>, kind: LineKind, text: &str) {
         let names = Names { namespace: "rook-ceph".to_owned(), cluster: Some("rook-ceph".to_owned()) };
-        self.lines.push(Line { at: at - self.began, osd, kind, text: names.complete(&text) });
+        self.lines.push(Line { at: at - self.began, osd, kind, text: names.complete(text) });
     }
 
     /// Adds what happened in the cluster meanwhile.
     fn catch_up(&mut self) {
-        let heard: Vec<Acknowledged> = std::mem::take(&mut self.sim.borrow_mut().heard);
-        for Acknowledged { at, what, effects, is_fault } in heard {
+        let occurred: Vec<Occurred> = std::mem::take(&mut self.sim.borrow_mut().occurred);
+        for Occurred { at, what, effects, is_fault } in occurred {
             if is_fault {
                 let osd = self.wait.as_ref().and_then(|wait| wait.osd);
                 self.end_wait(at);
-                self.add(at, osd, LineKind::Fault, happening(&what));
+                self.add(at, osd, LineKind::Fault, &happening(&what));
             }
             for (osd, text) in effects.iter().filter_map(effect) {
-                self.add(at, Some(osd), LineKind::Step, text);
+                self.add(at, Some(osd), LineKind::Step, &text);
             }
         }
     }
@@ -106,7 +106,7 @@ impl Story {
         let Some(Waited { since, osd, text, .. }) = self.wait.take() else { return };
         if (at - since).num_seconds() > 0 {
             let kind = if at - since < SHORT { LineKind::ShortWait } else { LineKind::Step };
-            self.add(at, osd, kind, format!("waited {}: {text}", how_long(at - since)));
+            self.add(at, osd, kind, &format!("waited {}: {text}", how_long(at - since)));
         }
     }
 
@@ -129,7 +129,7 @@ impl Story {
     }
 
     /// Adds what a run reported.
-    pub(super) fn hear(&mut self, event: &Event<'_>) {
+    pub(super) fn add_event(&mut self, event: &Event<'_>) {
         if let Event::Waiting { wait, .. } = event {
             return self.waits(wait, event.to_string());
         }
@@ -139,7 +139,7 @@ impl Story {
         }
         let is_end = matches!(event, Event::Finished(_) | Event::Halted(_) | Event::Lease(_));
         let osd = if is_end { None } else { event.osd().or_else(|| self.in_progress()) };
-        self.add(self.now(), osd, kind(event), event.to_string());
+        self.add(self.now(), osd, kind(event), &event.to_string());
     }
 
     /// Returns the OSD of the last line: what concerns the whole run is done for it.
@@ -164,7 +164,7 @@ pub(super) struct Listener(pub(super) Rc<RefCell<Story>>);
 
 impl Reporter for Listener {
     async fn report(&mut self, event: Event<'_>) {
-        self.0.borrow_mut().hear(&event);
+        self.0.borrow_mut().add_event(&event);
     }
 }
 
@@ -232,7 +232,7 @@ fn happening(what: &Happening) -> String {
     }
 }
 
-/// Formats a time: `1:02:03`
+/// Formats a time: `1:02:03`.
 pub(super) fn time(at: TimeDelta) -> String {
     let seconds = at.num_seconds();
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -1,5 +1,5 @@
-//! Events of a run as data, with their sentences: the log, `status`, Kubernetes events and the rehearsal use the
-//! same ones.
+//! Events of a run as data, with their sentences: the log, `status`, Kubernetes events and the rehearsal
+//! use the same ones.
 
 use std::fmt;
 

@@ -7,8 +7,9 @@ use crate::domain::ledger::Ledger;
 use crate::domain::plan::{DiskLine, Disks};
 use crate::show::table::{table, time};
 
-/// Returns one row a disk, followed by what blocks their use. Returns nothing if nothing is known and nothing
-/// is requested.
+/// Returns one row a disk, followed by what blocks their use.
+///
+/// Returns nothing if nothing is known and nothing is requested.
 pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
     let mut parts = Vec::new();
     if !disks.lines.is_empty() {

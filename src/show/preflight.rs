@@ -10,7 +10,9 @@ use crate::domain::preflight::Preflight;
 /// Command that uninstalls without the hook.
 pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall without this hook: helm uninstall --no-hooks";
 
-/// Returns what `preflight` found, and what to do. The lines are plain: people read them in the log of a Job.
+/// Returns what `preflight` found, and what to do.
+///
+/// The lines are plain: people read them in the log of a Job.
 pub fn preflight(found: &Preflight, namespace: &str) -> String {
     let mut lines = Vec::new();
     if found.passes() {
@@ -83,7 +85,9 @@ pub fn not_inspected() -> String {
     format!("osd-migrate could not check for legacy OSDs; the reason follows. {UPGRADE_ALL_THE_SAME}")
 }
 
-/// Returns why an uninstall is refused: open records. Returns none if there are none.
+/// Returns why an uninstall is refused: open records.
+///
+/// Returns none if there are none.
 pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     let in_flight: Vec<_> = ledger.in_flight().map(|record| record.osd).collect();
     let quarantined: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();

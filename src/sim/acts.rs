@@ -9,7 +9,9 @@ use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::sim::world::{Effect, World};
 
-/// State that an act reads before it reads the ledger. It writes on that version, or not at all.
+/// State that an act reads before it reads the ledger.
+///
+/// It writes on that version, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Read {
     cluster: String,
@@ -56,7 +58,7 @@ impl World {
                 self.keep(*osd, record, deployment, *generation)
             }
             Act::Node(NodeAct::Agent { request, precondition, .. }) => {
-                self.make_agent(request, precondition.as_ref())
+                self.create_agent(request, precondition.as_ref())
             }
             Act::Ceph(CephAct::Bootstrap { there }) => {
                 self.ceph.bootstrap = Some(*there);
@@ -219,12 +221,12 @@ impl World {
         Ok(vec![Effect::Fence])
     }
 
-    fn make_agent(&mut self, request: &NodeRequest, precondition: Option<&DataPrecondition>) -> Done {
+    fn create_agent(&mut self, request: &NodeRequest, precondition: Option<&DataPrecondition>) -> Done {
         if self.ceph.bootstrap != Some(true) {
             return refuse("there is no client.bootstrap-osd");
         }
         self.still_allowed(precondition)?;
-        self.make_job(request);
+        self.create_job(request);
         Ok(vec![Effect::AgentCreated(request.osd)])
     }
 

@@ -53,16 +53,16 @@ impl World {
         Ok(held.map(|fsid| Effect::Destroyed(osd, fsid)).into_iter().collect())
     }
 
-    pub(super) fn reregister(&mut self, osd: OsdId, claim: OsdFsid) -> Done {
+    pub(super) fn reregister(&mut self, osd: OsdId, issued: OsdFsid) -> Done {
         let slot = self.ceph.slots.get(&osd);
-        if slot.is_some_and(|slot| expect::is_reregistered(slot, claim)) {
+        if slot.is_some_and(|slot| expect::is_reregistered(slot, issued)) {
             return Ok(Vec::new());
         }
         if !expect::to_reregister(slot) {
             return refuse("the id is in use");
         }
-        self.osd_new(claim, osd, false).map_err(|error| error.to_string())?;
-        Ok(vec![Effect::Registered(osd, claim)])
+        self.osd_new(issued, osd, false).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Registered(osd, issued)])
     }
 
     pub(super) fn purge_misplaced(&mut self, misplaced: OsdId, fsid: OsdFsid) -> Done {

@@ -26,7 +26,9 @@ pub(super) fn able() -> Capability {
 }
 
 impl World {
-    /// Does the next step of an agent. Does nothing if there is no such process.
+    /// Does the next step of an agent.
+    ///
+    /// Does nothing if there is no such process.
     pub(super) fn agent_step(&mut self, job: &str) -> Vec<Effect> {
         let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
         let request = &agent.request;
@@ -126,7 +128,9 @@ impl World {
         Vec::new()
     }
 
-    /// Proves the directory once more, and removes it. A missing directory was removed already.
+    /// Proves the directory once more, and removes it.
+    ///
+    /// A missing directory was removed already.
     fn agent_clears(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
         let Some((name, disk)) = self.directory_of(request) else {
             self.advance(job, Stage::Reporting { problem: None });

@@ -39,7 +39,7 @@ pub fn after(steps: u64, what: Happening) -> Fault {
 
 /// Happening that occurred.
 #[derive(Debug, Clone)]
-pub struct Acknowledged {
+pub struct Occurred {
     /// Time.
     pub at: DateTime<Utc>,
     /// Happening.
@@ -60,7 +60,7 @@ pub struct Sim {
     /// Acts that succeeded.
     pub done: Vec<Act>,
     /// Happenings that were not collected yet.
-    pub heard: Vec<Acknowledged>,
+    pub occurred: Vec<Occurred>,
     /// Pending happenings.
     pub schedule: Schedule,
     /// Bytes copied by backfill and recovery.
@@ -88,7 +88,7 @@ impl Sim {
             world,
             history: Vec::new(),
             done: Vec::new(),
-            heard: Vec::new(),
+            occurred: Vec::new(),
             schedule: Schedule::new(seed),
             copied: 0,
             stored: BTreeMap::new(),
@@ -165,7 +165,7 @@ impl Sim {
         let before = self.witness.as_ref().map(|_| self.world.clone());
         let effects = self.world.happen(&what);
         self.attest(before, &effects);
-        self.heard.push(Acknowledged { at: self.world.at, what, effects, is_fault });
+        self.occurred.push(Occurred { at: self.world.at, what, effects, is_fault });
         self.moved();
     }
 

@@ -25,7 +25,9 @@ impl World {
         }
     }
 
-    /// Reconciles Rook's PodDisruptionBudget. If it is absent, Rook reconciles again soon.
+    /// Reconciles Rook's PodDisruptionBudget.
+    ///
+    /// If it is absent, Rook reconciles again soon.
     pub(super) fn rook_reconciles_pdb(&mut self) {
         let generation = self.kube.osd_pdb.as_ref().map_or(0, |pdb| pdb.generation);
         match self.pdb_of_rook() {

@@ -44,7 +44,9 @@ impl World {
         self.touch(osd);
     }
 
-    /// Creates a Deployment. An existing one is replaced in place and keeps its uid.
+    /// Creates a Deployment.
+    ///
+    /// An existing one is replaced in place and keeps its uid.
     pub(super) fn write_deployment(
         &mut self,
         osd: OsdId,
@@ -98,8 +100,10 @@ impl World {
         }
     }
 
-    /// Creates a node Job, its Secret and its empty report. An existing Job of that name stays unchanged.
-    pub(super) fn make_job(&mut self, request: &NodeRequest) {
+    /// Creates a node Job, its Secret and its empty report.
+    ///
+    /// An existing Job of that name stays unchanged.
+    pub(super) fn create_job(&mut self, request: &NodeRequest) {
         let name = job_name(&request.record, request.osd, request.task, request.attempt);
         if self.kube.node_jobs.iter().any(|job| job.name == name) {
             return;
@@ -136,7 +140,7 @@ impl World {
     /// Deletes the Secret with the key of a node Job, if its owner is the expected one.
     pub(super) fn delete_key(&mut self, osd: OsdId, job: &str, uid: &str) -> Done {
         if self.kube.keys.get(job).is_some_and(|owner| owner.uid != uid) {
-            return refuse("the owner of the key was created again");
+            return refuse("the owner of the key was recreated");
         }
         self.kube.keys.remove(job);
         Ok(vec![Effect::Small(osd)])

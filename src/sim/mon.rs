@@ -91,8 +91,9 @@ impl World {
         Ok(())
     }
 
-    /// Does `osd new UUID` without an id: it uses the lowest absent id, never a destroyed one. Repeating it
-    /// returns the same id.
+    /// Does `osd new UUID` without an id: it uses the lowest absent id, never a destroyed one.
+    ///
+    /// Repeating it returns the same id.
     pub fn osd_new_anywhere(&mut self, fsid: OsdFsid) -> OsdId {
         if let Some((osd, _)) = self.ceph.slots.iter().find(|(_, slot)| slot.fsid == Some(fsid)) {
             return *osd;
@@ -107,7 +108,9 @@ impl World {
     }
 
     /// Does `osd purge-new` for an id that is marked `new` and down, even if it is destroyed or was up before
-    /// (under `noin`). Slot, CRUSH item, key, flags and upmaps are deleted.
+    /// (under `noin`).
+    ///
+    /// Slot, CRUSH item, key, flags and upmaps are deleted.
     pub fn osd_purge_new(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get(&osd) else { return Ok(()) };
         if slot.up {
@@ -157,7 +160,9 @@ impl World {
         }
     }
 
-    /// Clears the mark `new`. A slot that was up before is then like any other.
+    /// Clears the mark `new`.
+    ///
+    /// A slot that was up before is then like any other.
     fn unmark(&mut self, osd: OsdId) {
         self.marked_new.remove(&osd);
         if let Some(slot) = self.ceph.slots.get_mut(&osd)
@@ -168,8 +173,9 @@ impl World {
         }
     }
 
-    /// Does `osd out`, by a person or by the mons after `mon_osd_down_out_interval`. Upmaps onto the OSD are
-    /// dropped, and `osd in` does not restore them.
+    /// Does `osd out`, by a person or by the mons after `mon_osd_down_out_interval`.
+    ///
+    /// Upmaps onto the OSD are dropped, and `osd in` does not restore them.
     pub fn osd_out(&mut self, osd: OsdId) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             if slot.is_in {
@@ -182,7 +188,9 @@ impl World {
         }
     }
 
-    /// Does `osd in` with the reweight before `osd out`. Clears the mark `new`.
+    /// Does `osd in` with the reweight before `osd out`.
+    ///
+    /// Clears the mark `new`.
     pub fn osd_in(&mut self, osd: OsdId) {
         let reweight = self.out_from.remove(&osd).unwrap_or(Weight::ONE);
         if let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| !slot.is_in) {
@@ -251,8 +259,9 @@ impl World {
         }
     }
 
-    /// Marks an OSD up for a daemon of this fsid. The mons refuse if the slot has another uuid, is destroyed,
-    /// or has no key.
+    /// Marks an OSD up for a daemon of this fsid.
+    ///
+    /// The mons refuse if the slot has another uuid, is destroyed, or has no key.
     ///
     /// The first boot of a slot marked `new` marks it in at 1.0 (or at the reweight before it was marked
     /// out), and loses its reweight. With `noin` set the slot stays as it is, and stays marked, so that its

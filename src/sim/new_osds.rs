@@ -67,7 +67,9 @@ impl World {
         self.kube.inventories.iter().filter(|(_, job)| at_work(job)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Reports the disks of the node. The agent only reads, so it is one step.
+    /// Reports the disks of the node.
+    ///
+    /// The agent only reads, so it is one step.
     fn inventory_job_ends(&mut self, name: &str) {
         let Some(job) = self.kube.inventories.get(name).cloned() else { return };
         let report = InventoryReport {

@@ -67,8 +67,9 @@ impl World {
         self.ceph.pools.get(&placement.pool)
     }
 
-    /// Returns what the PG's primary would report now. The states are those observed on 16.2.15 from stop to
-    /// clean.
+    /// Returns what the PG's primary would report now.
+    ///
+    /// The states are those observed on 16.2.15 from stop to clean.
     pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
         let placement = self.placements.get(pg)?;
         let pool = self.pool_of(placement)?;
@@ -102,8 +103,8 @@ impl World {
     /// (`mgr_stats_period`; up to 7 s observed).
     pub fn lagging(&self) -> Vec<PgId> {
         let is_old = |pg: &&PgId| self.true_pg(pg).as_ref() != self.ceph.pgs.get(*pg);
-        let is_heard = !self.noise.mgr_away;
-        self.placements.keys().filter(|pg| is_heard && is_old(pg)).cloned().collect()
+        let receives = !self.noise.mgr_away;
+        self.placements.keys().filter(|pg| receives && is_old(pg)).cloned().collect()
     }
 
     /// Lets the mgr receive the statistics of a PG.
@@ -173,8 +174,9 @@ impl World {
         self.placements.insert(PgId(format!("{id}.0")), empty);
     }
 
-    /// Lets a PG's OSDs agree. From then on clients write, if enough replicas are complete: an absent store
-    /// falls behind.
+    /// Lets a PG's OSDs agree.
+    ///
+    /// From then on clients write, if enough replicas are complete: an absent store falls behind.
     pub(super) fn peer(&mut self, pg: &PgId) {
         let complete = self.acting_set(pg);
         let min_size = self.placements.get(pg).and_then(|p| self.pool_of(p)).map_or(u32::MAX, |p| p.min_size);
@@ -235,7 +237,9 @@ impl World {
     }
 
     /// Answers `osd safe-to-destroy` (16.2.15): never true while PGs map to the OSD, so it is no gate for a
-    /// rebuild in place. An unknown id is safe to destroy.
+    /// rebuild in place.
+    ///
+    /// An unknown id is safe to destroy.
     pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
         let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
         let passes = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());

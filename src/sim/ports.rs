@@ -28,7 +28,7 @@ fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
     Err(passing("another client saved since this was decided".to_owned()))
 }
 
-fn passing(message: String) -> Failure {
+fn passing(message: impl std::fmt::Display) -> Failure {
     Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
 }
 
@@ -56,7 +56,9 @@ pub enum Side {
     Queued,
 }
 
-/// Function called around each call that changes something. It returns whether the runner stops here.
+/// Function called around each call that changes something.
+///
+/// It returns whether the runner stops here.
 pub type Watch = Box<dyn FnMut(Call<'_>, Side, &mut World) -> bool>;
 
 /// Process with all the ports of a run over a shared world.
@@ -210,7 +212,9 @@ impl Clock for Runner {
         self.sim.borrow().world.at
     }
 
-    /// Sleeps. A sleep after which nothing can ever happen does not end.
+    /// Sleeps.
+    ///
+    /// A sleep after which nothing can ever happen does not end.
     async fn sleep(&mut self, time: Duration) {
         let stuck = {
             let mut sim = self.sim.borrow_mut();

@@ -67,8 +67,9 @@ impl World {
         }
     }
 
-    /// Scales Rook's operator to that many replicas. A reconcile in progress of the former operator ends with
-    /// it.
+    /// Scales Rook's operator to that many replicas.
+    ///
+    /// A reconcile in progress of the former operator ends with it.
     pub(super) fn run_operator(&mut self, replicas: u32) {
         if let Some(operator) = &mut self.kube.operator {
             (operator.replicas, operator.pods) = (replicas, replicas);
@@ -86,8 +87,9 @@ impl World {
         }
     }
 
-    /// Ends the reconcile in progress: Rook sees the fence and reports that. This is the effect of
-    /// `Rook::Skips`.
+    /// Ends the reconcile in progress: Rook sees the fence and reports that.
+    ///
+    /// This is the effect of `Rook::Skips`.
     fn rook_skips(&mut self) {
         self.reconciling = false;
         self.kube.skipped = self.kube.cluster_revision();
@@ -106,9 +108,9 @@ impl World {
             let disk = slot.fsid.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| &disk.content);
             matches!(disk, Some(Content::Bluestore { finished: true, .. }))
         };
-        let is_claimed = |slot: &Slot| slot.state != SlotState::Destroyed;
+        let is_registered = |slot: &Slot| slot.state != SlotState::Destroyed;
         let bare = self.ceph.slots.iter().filter(|(osd, _)| !self.kube.daemons.contains_key(osd));
-        bare.filter(move |(_, slot)| is_claimed(slot) && is_found(slot)).map(|(osd, _)| *osd)
+        bare.filter(move |(_, slot)| is_registered(slot) && is_found(slot)).map(|(osd, _)| *osd)
     }
 
     fn rook_deploys(&mut self, osd: OsdId) {

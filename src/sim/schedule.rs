@@ -15,7 +15,7 @@ use crate::sim::world::World;
 type Range = (u64, u64);
 
 /// Delay of statistics, which reach the mgr once in 5 s (`mgr_stats_period`); up to 7 s late was observed.
-const HEAR: Range = (1_000, 7_000);
+const STATISTICS: Range = (1_000, 7_000);
 /// Time in which a PG peers: about a second.
 const PEER: Range = (500, 1_500);
 /// Start of a Deployment's pod: scheduled, with its image already on the node.
@@ -31,7 +31,7 @@ const ROOK: Range = (10_000, 60_000);
 /// Start of a node Job's pod: its init container first copies the agent's program.
 const AGENT_POD: Range = (1_500, 2_500);
 /// Inventory of a node's disks, from its Job to its report: 5 s (`ceph-volume inventory` alone takes 1 to 2).
-const LOOK: Range = (4_000, 6_000);
+const INVENTORY: Range = (4_000, 6_000);
 /// Time in which an agent opens the disk.
 ///
 /// An agent takes 5 s in all (its pod's start excluded). ceph-volume takes 3.6 s of it: issued fsid, label,
@@ -52,8 +52,9 @@ const AGENT_REPORTS: Range = (400, 800);
 /// disk): declared, not measured.
 pub const BACKFILL_RATE: u64 = 100 << 20;
 
-/// Divisor for the data written meanwhile. A store that was complete before its absence needs only this part:
-/// declared.
+/// Divisor for the data written meanwhile.
+///
+/// A store that was complete before its absence needs only this part: declared.
 const WRITTEN_MEANWHILE: u64 = 100;
 
 /// Pending happenings with their times.
@@ -128,14 +129,14 @@ impl Schedule {
     #[expect(clippy::wildcard_enum_match_arm, reason = "faults and people come when they are asked for")]
     fn takes(&mut self, what: &Happening, world: &World) -> TimeDelta {
         let (from, to) = match what {
-            Happening::Hear(_) => HEAR,
+            Happening::Hear(_) => STATISTICS,
             Happening::Peer(_) => PEER,
             Happening::PodStarts(_) => POD_STARTS,
             Happening::Boots(_) => BOOTS,
             Happening::GoesDown(_) => GOES_DOWN,
             Happening::PodGone(_) => POD_GONE,
             Happening::Rook(_) => ROOK,
-            Happening::InventoryJobEnds(_) => LOOK,
+            Happening::InventoryJobEnds(_) => INVENTORY,
             Happening::AgentSteps(job) => agent(world, job),
             Happening::Fill(pg, osd) => {
                 let bytes = self.bytes_to_fill(pg, *osd, world);

@@ -5,8 +5,10 @@ use crate::domain::inspection::NodeProblem;
 use crate::sim::stage::Stage;
 use crate::sim::world::{Effect, World};
 
-/// Failure of ceph-volume. Each was observed on 16.2.15 (tests/lab/faults) or is in its sources
-/// (devices/lvm/common.py, `rollback_osd`).
+/// Failure of ceph-volume.
+///
+/// Each was observed on 16.2.15 (tests/lab/faults) or is in its sources (devices/lvm/common.py,
+/// `rollback_osd`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stumble {
     /// ceph-volume fails before `osd new`, after it, or in mkfs, at its current step.

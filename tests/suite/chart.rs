@@ -161,15 +161,17 @@ fn pod_env_has_exactly_the_fields_that_the_program_reads() {
             assert_eq!(path(name), field);
         }
         let of_itself = env.iter().filter(|var| var.get("valueFrom").is_some());
-        assert_eq!(of_itself.count(), paths.len(), "it is told more than it reads: {env:?}");
+        assert_eq!(of_itself.count(), paths.len(), "it gets more than it reads: {env:?}");
         let read = |key: &str| paths.iter().any(|(name, _)| *name == key).then(|| "x".to_owned());
-        assert!(osd_migrate::k8s::PodEnv::read(read).is_ok(), "it reads more than it is told");
+        assert!(osd_migrate::k8s::PodEnv::read(read).is_ok(), "it reads more than it gets");
     }
     let run = of_set("defaults");
     assert_eq!(in_set(&run, "run")["metadata"]["name"], CRON_JOB);
 }
 
-/// Checks the restricted profile: only the agents on the nodes are privileged (`src/k8s/nodes/node_job_tests.rs`).
+/// Checks the restricted profile.
+///
+/// Only agents are privileged: `src/k8s/nodes/node_job_tests.rs`.
 #[test]
 fn runner_and_hooks_meet_the_restricted_profile() {
     for (set, workloads) in rendered() {

@@ -278,7 +278,7 @@ fn database_elsewhere_needs_a_whole_disk_and_rooks_support() {
     assert!(not_built(RAW, on_partition).contains("a raw OSD on a partition"));
     assert!(
         class_of(&World::new().with(on_partition), FILESTORE).migrates().is_some(),
-        "its whole disk is made anew"
+        "its whole disk is recreated"
     );
     let plain_device_of_encrypted_node = |w: &mut World| {
         w.seen.kube.declaration.storage = encrypted();

@@ -83,7 +83,9 @@ fn texts() -> Vec<(String, String)> {
     sources(&root().join("src")).iter().filter(is_said).flat_map(of).collect()
 }
 
-/// Returns whether a command follows this part of a sentence. (Elsewhere the name is the subject of a sentence.)
+/// Returns whether a command follows this part of a sentence.
+///
+/// (Elsewhere the name is the subject of a sentence.)
 fn is_introduced(before: &str) -> bool {
     let last = before.split_whitespace().next_back().unwrap_or_default();
     last.ends_with([':', ';', '`', '|', '(', '$']) || ["run", "type", "with", "see", "by"].contains(&last)
@@ -101,8 +103,8 @@ fn commands(text: &str, is_code: bool) -> Vec<Vec<String>> {
         let before = text[..at].split_whitespace().next_back().unwrap_or_default();
         ["install", "uninstall", "template", "rollback", "upgrade", "cronjob"].contains(&before)
     };
-    let is_told = |at: usize| is_code || is_introduced(&text[..at]);
-    let is_command = |at: &usize| is_word(*at) && !of_helm(*at) && is_told(*at);
+    let is_typed = |at: usize| is_code || is_introduced(&text[..at]);
+    let is_command = |at: &usize| is_word(*at) && !of_helm(*at) && is_typed(*at);
     let starts = text.match_indices(NAME).map(|(at, _)| at).filter(is_command);
     starts
         .map(|at| without_namespace(words(&text[at + NAME.len()..])))
@@ -300,7 +302,7 @@ fn documented_runs_are_created_from_the_charts_cronjob() {
 const WITHOUT_NAMESPACE: [&str; 9] =
     ["apply", "auth", "config", "cordon", "drain", "get node", "get pv", "patch --local", "uncordon"];
 
-fn names_the_namespace(command: &str) -> bool {
+pub(crate) fn names_the_namespace(command: &str) -> bool {
     let is_short = command.split_whitespace().count() < 4; // a mention, not a command to type
     let has_one = command.split_whitespace().any(|word| word == "-n" || word == "-A");
     is_short || has_one || WITHOUT_NAMESPACE.iter().any(|verb| command.starts_with(verb))

@@ -11,7 +11,9 @@ use osd_migrate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, We
 use osd_migrate::sim::example::{self, Kind, PoolShape, Shape};
 use osd_migrate::sim::{Happening, MonError, World};
 
-/// Ids of the lab's OSDs: on a host those with the same remainder by 3. An example counts host by host.
+/// Ids of the lab's OSDs: on a host those with the same remainder by 3.
+///
+/// An example counts host by host.
 const IDS: [u32; 6] = [0, 2, 4, 1, 3, 5];
 
 #[test]

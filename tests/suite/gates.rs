@@ -206,7 +206,7 @@ fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
     assert_eq!(
         changed(|w| w.seen.kube.nodes.get_mut(&other_node).unwrap().ready = false),
         Gate::Open,
-        "another node's trouble is told by its PGs"
+        "another node's trouble shows in its PGs"
     );
     check!(
         gate::before_stop(

@@ -39,6 +39,7 @@ mod runbook;
 mod safety;
 mod steps;
 mod story;
+mod style;
 mod support;
 
 /// Allocator for the searches, which clone whole worlds.

@@ -68,8 +68,8 @@ fn sick_osd_or_node_holds_up_no_other_osd() {
 fn cordoned_node_is_waited_for_and_skipped_at_last() {
     let alone = World::new().with(|w| w.policy.skip = [HEALTHY].into()).with(cordoned);
     let waits = alone.saved("skipping");
-    let is_told = |reason: &Reason| matches!(reason, Reason::NodeCordoned { .. });
-    check!(waits.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { osd: SICK, reason }) if is_told(reason));
+    let is_cordoned = |reason: &Reason| matches!(reason, Reason::NodeCordoned { .. });
+    check!(waits.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { osd: SICK, reason }) if is_cordoned(reason));
     let end = waits.clone().minutes_later(15).plan();
     assert!(matches!(ended(&end).skipped.as_slice(), [(SICK, why)] if why.contains("cordoned")));
     // A run of another Job waits again.

@@ -121,7 +121,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
     ]
 }
 
-fn halts() -> Vec<Halt> {
+pub(crate) fn halts() -> Vec<Halt> {
     let (osd, old, node) = (OSD, old(BY_HAND), node());
     let quarantined = vec![(OsdId(3), text("WHY")), (osd, text("WHY"))];
     vec![
@@ -179,7 +179,7 @@ pub(crate) fn waits() -> Vec<Wait> {
     ]
 }
 
-fn refusals() -> Vec<Refusal> {
+pub(crate) fn refusals() -> Vec<Refusal> {
     vec![
         Refusal::NotBuiltYet(text("WHAT")),
         Refusal::TooOld(text("VERSION")),
@@ -295,9 +295,9 @@ fn name(value: &impl Debug) -> String {
 
 /// Returns the code of an error's variant, as the derive forms it: `NotAKey` is `ceph-not-a-key`.
 pub(crate) fn coded(prefix: &str, variant: &str) -> String {
-    variant.chars().fold(text(prefix), |code, c| match c.is_ascii_uppercase() {
-        true => format!("{code}-{}", c.to_ascii_lowercase()),
-        false => format!("{code}{c}"),
+    variant.chars().fold(text(prefix), |code, c| {
+        let dash = if c.is_ascii_uppercase() { "-" } else { "" };
+        code + dash + &c.to_ascii_lowercase().to_string()
     })
 }
 
@@ -617,10 +617,10 @@ fn each_drift_finding_is_quoted_with_its_fix() {
     let told = entries("## Drift");
     assert_told("## Drift", &there, &told);
     for Entry { key, rest, .. } in &told {
-        let mended = rest.split_once("Fixed ").map(|(_, by)| by);
-        let says_by = mended
-            .is_some_and(|by| by.starts_with("by hand") || by.starts_with("by a run that is confirmed"));
-        assert!(says_by, "who mends {key:?}: {rest}");
+        let fixed = rest.split_once("Fixed ").map(|(_, by)| by);
+        let says_by =
+            fixed.is_some_and(|by| by.starts_with("by hand") || by.starts_with("by a run that is confirmed"));
+        assert!(says_by, "who fixes {key:?}: {rest}");
     }
 }
 

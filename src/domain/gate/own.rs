@@ -126,5 +126,5 @@ pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
     if let Reason::Down { osd } = reason {
         return seen.ceph.slots.get(osd).is_some_and(|slot| slot.is_in);
     }
-    !reason.is_for_good()
+    !reason.is_permanent()
 }

@@ -335,7 +335,7 @@ impl Reason {
     /// Returns whether waiting does not help.
     ///
     /// This version never migrates such an OSD, or only after a device is attached.
-    pub fn is_for_good(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         matches!(
             self,
             Self::NoRedundancy { .. }

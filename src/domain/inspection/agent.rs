@@ -104,7 +104,9 @@ impl Directory {
     }
 }
 
-/// Report of an agent: findings and results. The agent writes it last.
+/// Report of an agent: findings and results.
+///
+/// The agent writes it last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeReport {
     /// Record of the request.

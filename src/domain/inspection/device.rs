@@ -27,7 +27,9 @@ pub struct Inspection {
     pub kernel: Option<KernelDisk>,
 }
 
-/// Properties of a disk as its kernel shows it. The disk is not recognised by them.
+/// Properties of a disk as its kernel shows it.
+///
+/// The disk is not recognised by them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KernelDisk {
     /// `/dev/sdb`

@@ -68,7 +68,9 @@ pub struct Pool {
     pub failure_domain: String,
 }
 
-/// State of a slot in the osdmap. Absent ids have no slot.
+/// State of a slot in the osdmap.
+///
+/// Absent ids have no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotState {
     /// `exists`

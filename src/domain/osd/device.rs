@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Prefix of a partition's wwn: the partition's unique id in the table survives every wipe.
 pub const PART_UUID: &str = "partuuid-";
 
-/// Identity of a device, independent of its kernel name. Kernel names (`/dev/sdb`) never count.
+/// Identity of a device, independent of its kernel name.
+///
+/// Kernel names (`/dev/sdb`) never count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// Names under `/dev/disk/by-id` that lead to the device, without the folder.

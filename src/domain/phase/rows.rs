@@ -2,7 +2,9 @@
 
 use super::{DaemonFact, DiskFact, Facts, Phase, SlotFact};
 
-/// Row of the table: a phase and its condition. `Foreign` is the phase if no row applies.
+/// Row of the table: a phase and its condition.
+///
+/// `Foreign` is the phase if no row applies.
 pub type Row = (Phase, fn(&Facts) -> bool);
 
 /// Returns the phase that the facts show.
@@ -13,7 +15,9 @@ pub fn phase(facts: &Facts) -> Phase {
     ROWS.iter().find(|(_, passes)| passes(facts)).map_or(Phase::Foreign, |(phase, _)| *phase)
 }
 
-/// Rows of the table. Every row except `Busy` requires `!busy`, which `phase` checks once.
+/// Rows of the table.
+///
+/// Every row except `Busy` requires `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
     (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up() || f.lost_its_disk()),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),

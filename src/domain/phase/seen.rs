@@ -28,8 +28,8 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot = seen.ceph.slots.get(&record.osd);
     let daemon = seen.kube.daemons.get(&record.osd);
     let stopped = daemon.is_some_and(|daemon| {
-        let by_us = daemon.stopped_by.as_ref() == Some(&record.id);
-        by_us || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
+        let by_osd_migrate = daemon.stopped_by.as_ref() == Some(&record.id);
+        by_osd_migrate || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
     });
     let issued = issued_of(record, seen);
     let report = last_inspection(record, seen);

@@ -1,5 +1,5 @@
-//! Adopts a finished OSD of this cluster on a disk of a node that is down and that nothing starts, whoever
-//! created it.
+//! Adopts a finished OSD of this cluster on a disk of a node that is down and that nothing starts, whichever
+//! client created it.
 
 use super::new_osd;
 use crate::domain::act::{Act, Deploy, Fresh, KubeAct};

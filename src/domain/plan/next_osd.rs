@@ -66,7 +66,7 @@ fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
     let around = gate::around_any_stop(view.our_fence(), view.seen);
     // A permanent reason is reported even if nothing may be started now.
     if let Gate::Shut(reason) = &around
-        && reason.is_for_good()
+        && reason.is_permanent()
     {
         return around;
     }
@@ -93,7 +93,7 @@ impl Pass<'_> {
                 is_out(Guard::SkipsSickCandidate).then(|| self.wait())
             }
             (Gate::Open, Gate::Open) => self.begin(candidate),
-            (Gate::Open, Gate::Shut(reason)) if reason.is_for_good() => {
+            (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
                 self.summary.refused.push((osd, reason.to_string()));
                 None
             }

@@ -9,7 +9,9 @@ use crate::domain::next::{Next, Saving};
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::view::View;
 
-/// Facts about an OSD when its record is created. The fields are those of the record.
+/// Facts about an OSD when its record is created.
+///
+/// The fields are those of the record.
 pub(super) struct Begun {
     pub(super) osd: OsdId,
     pub(super) node: NodeName,

@@ -9,7 +9,9 @@ use crate::domain::policy::Policy;
 use crate::domain::temporary::{bootstrap, drains, flags, operator};
 use crate::domain::view::View;
 
-/// Rule of the decision. The first rule that returns a step decides, and the rules below it are not asked.
+/// Rule of the decision.
+///
+/// The first rule that returns a step decides, and the rules below it are not asked.
 pub struct Rule {
     /// Name, as in the table of `docs/concepts/how-it-works.md`.
     pub name: &'static str,

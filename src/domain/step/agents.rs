@@ -4,20 +4,21 @@ use chrono::TimeDelta;
 
 use super::Step;
 use crate::domain::act::{Act, DataPrecondition, NodeAct};
-use crate::domain::classify;
-use crate::domain::gate::{self, Gate};
+use crate::domain::gate::{self};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
-use crate::domain::ledger::{Attempt, Record, Strategy};
+use crate::domain::ledger::{Attempt, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
-use crate::domain::phase::{self, DiskFact, SlotFact};
+use crate::domain::phase::{self};
 use crate::domain::temporary::bootstrap;
 
 /// Consecutive attempts of a node agent that may fail before the OSD is quarantined.
 pub const MAX_FAILURES: u32 = 3;
 
-/// Consecutive attempts that may fail after the stop. The pauses between them end with one of 8 minutes.
+/// Consecutive attempts that may fail after the stop.
+///
+/// The pauses between them end with one of 8 minutes.
 const MAX_FAILURES_DOWN: u32 = 4;
 
 /// Factor from one pause between two attempts after the stop to the next: 30 s, 2 min, 8 min.
@@ -121,85 +122,6 @@ impl<'a> Step<'a> {
 
     pub(super) fn report(&self) -> Option<&'a NodeReport> {
         phase::attempt_report(self.record, self.view.seen)
-    }
-
-    /// Proves the device: nothing is known of it, or the proof is not in the record yet.
-    pub(super) fn prove(&self) -> Next {
-        let report =
-            phase::last_inspection(self.record, self.view.seen).filter(|_| self.key_trouble().is_none());
-        if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
-            return self.save_proof(report);
-        }
-        if self.failed_too_often() {
-            // The OSD is stopped, but nothing is lost yet: it is started again first, and quarantined
-            // afterwards.
-            return if self.facts.slot == SlotFact::Old && self.facts.stopped {
-                self.restart()
-            } else {
-                self.quarantine(self.agent_trouble())
-            };
-        }
-        if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.view.seen) {
-            return self.make_agent(NodeTask::Inspect);
-        }
-        self.save_attempt(NodeTask::Inspect)
-    }
-
-    /// Saves the proof of the first inspection, which must be read again later.
-    ///
-    /// Quarantines the OSD if the node can't create the new one (P7).
-    pub(super) fn save_proof(&self, report: &NodeReport) -> Next {
-        let Some((inspection, evidence)) = report
-            .inspection
-            .as_ref()
-            .and_then(|inspection| Some((inspection, inspection.evidence.clone()?)))
-        else {
-            return self
-                .quarantine("its device was found, but the proof of its identity is missing".to_owned());
-        };
-        let can = &inspection.capability;
-        if !can.missing_tools.is_empty() {
-            let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
-            return self.quarantine(format!("the image is missing {}", tools.join(", ")));
-        }
-        if !can.raw_osd_id {
-            return self.quarantine(format!(
-                "ceph-volume raw prepare of {} does not support --osd-id",
-                can.ceph_version
-            ));
-        }
-        let store = &self.record.target.store;
-        if !can.stores.contains(store) {
-            return self.quarantine(format!("ceph-volume of {} cannot create {store}", can.ceph_version));
-        }
-        let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
-        let proven = evidence.proof.names();
-        if proven != Some(of_record) {
-            let found = proven.map_or_else(
-                || "an available disk".to_owned(),
-                |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
-            );
-            return self.quarantine(format!(
-                "its device is {found}, not {} {} of cluster {}",
-                self.record.osd, self.record.old, self.view.seen.ceph.fsid
-            ));
-        }
-        if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
-            return self.quarantine(why);
-        }
-        if let Some(why) = classify::excludes(&evidence, &self.record.target) {
-            return self.quarantine(why);
-        }
-        let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
-        if let Gate::Shut(reason) = gate::enough_space(&proven, self.view.seen) {
-            return self.quarantine(reason.to_string());
-        }
-        let issued = phase::issued_of(self.record, self.view.seen);
-        self.save(Saving::Proof, |record| {
-            record.evidence = Some(evidence);
-            record.issued = issued;
-            record.attempt.failures = 0;
-        })
     }
 
     /// Saves the next attempt, or creates the Job of the saved one.
@@ -328,7 +250,7 @@ impl<'a> Step<'a> {
     ///
     /// Rook from 1.19 on deletes the key of that user after each reconcile, and mons may be unreachable. The
     /// next attempt asks with the key that exists then.
-    fn key_trouble(&self) -> Option<String> {
+    pub(super) fn key_trouble(&self) -> Option<String> {
         let is_first = self.record.evidence.is_none();
         let can = &self.report().filter(|_| is_first)?.inspection.as_ref()?.capability;
         let said = can.key_trouble.as_deref().unwrap_or("`ceph osd tree` failed");

@@ -1,40 +1,39 @@
-//! Steps until the old OSD is gone: stop, destroy, wipe, and the recovery from external changes meanwhile.
+//! Steps until the old OSD is destroyed: stop, destroy, and the revert of a stop.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
-use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
-use crate::domain::expect;
+use crate::domain::act::{Act, CephAct, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::inspection::{NodeTask, Proof};
+use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::{Attempt, NodeStatus};
-use crate::domain::next::{Halt, Next, Saving, Wait};
-use crate::domain::observation::SlotState;
-use crate::domain::osd::OsdId;
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
 use crate::domain::temporary::{INTENT_MINUTES, drains};
 
-/// Minutes that a wipe may stay blocked before the run halts for a person. Ceph's default
-/// `mon_osd_down_out_interval` is 600 s.
-pub const UNSAFE_MINUTES: i64 = 10;
-
-/// Minutes down after which a gate that is still unknown reverts the stop. Statistics lag by up to 7 s, and
-/// peering takes seconds. A state that is unknown after three minutes comes from missing replicas (their PGs
-/// become stale), or from an unreachable mgr or node. Meanwhile a healthy replica does not serve.
+/// Minutes down after which a gate that is still unknown reverts the stop.
+///
+/// Statistics lag by up to 7 s, and peering takes seconds. A state that is unknown after three minutes comes
+/// from missing replicas (their PGs become stale), or from an unreachable mgr or node. Meanwhile a healthy
+/// replica does not serve.
 pub const UNKNOWN_MINUTES: i64 = 3;
 
-/// Stops of one OSD that may be reverted. A gate that shuts because of the stop itself (a neighbour becomes
-/// nearly full) opens as soon as the OSD serves again. Without a limit the OSD would stop and start for ever.
+/// Stops of one OSD that may be reverted.
+///
+/// A gate that shuts because of the stop itself (a neighbour becomes nearly full) opens as soon as the OSD
+/// serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
 
-/// Minutes that a gate may block an OSD between its intent and its stop. Then the preparations for the stop
-/// (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
+/// Minutes that a gate may block an OSD between its intent and its stop.
+///
+/// Then the preparations for the stop (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
 const BLOCKED_MINUTES: i64 = 3;
 
-/// Minutes between a reverted stop and the next try. The cause may pass (a merge, a repair), and clients must
-/// not lose their OSD twice within seconds.
+/// Minutes between a reverted stop and the next try.
+///
+/// The cause may pass (a merge, a repair), and clients must not lose their OSD twice within seconds.
 const REVERT_PAUSE_MINUTES: i64 = 2;
 
 impl Step<'_> {
@@ -64,17 +63,19 @@ impl Step<'_> {
         Next::Save { ledger, osd, why }
     }
 
-    /// Gives up an available disk before the cluster contained anything of it. Once an agent was requested,
-    /// the inventory of its node is outdated: the node is inventoried again, and the number is saved first. A
-    /// disk that was not available is left unchanged for this run. Otherwise an inventory and an agent that
-    /// disagree would repeat for ever.
+    /// Gives up an available disk before the cluster contained anything of it.
+    ///
+    /// Once an agent was requested, the inventory of its node is outdated: the node is inventoried again, and
+    /// the number is saved first. A disk that was not available is left unchanged for this run. Otherwise an
+    /// inventory and an agent that disagree would repeat for ever.
     pub(super) fn give_up(&self) -> Next {
         let next = self.save(Saving::Withdrawn, |record| record.closing = true);
         if self.record.attempt.number > 0 { self.leave_disk(next, true) } else { next }
     }
 
-    /// Handles an agent of a given-up disk that a frozen runner created late. The agent is waited for. If it
-    /// has taken the id, its work is finished.
+    /// Handles an agent of a given-up disk that a frozen runner created late.
+    ///
+    /// The agent is waited for. If it has taken the id, its work is finished.
     pub(super) fn agent_started_late(&self) -> Option<Next> {
         if !self.facts.new || self.record.new.is_some() {
             return None;
@@ -124,8 +125,10 @@ impl Step<'_> {
         (self.view.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
     }
 
-    /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`. Preparations for
-    /// the stop do not stay longer than that, and a reason of this OSD alone does not delay other OSDs.
+    /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`.
+    ///
+    /// Preparations for the stop do not stay longer than that, and a reason of this OSD alone does not delay
+    /// other OSDs.
     fn blocked(&self, reason: &Reason, accepted: &Accepted) -> Next {
         let record = self.record;
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
@@ -156,8 +159,10 @@ impl Step<'_> {
     }
 
     /// Stops the OSD after its gates opened, one step an iteration: back up, save the PGs, fence, set flags,
-    /// block drains, stop. The gates are checked again each time. If Rook would migrate too, the fence is set
-    /// before the PGs are saved.
+    /// block drains, stop.
+    ///
+    /// The gates are checked again each time. If Rook would migrate too, the fence is set before the PGs are
+    /// saved.
     fn stop_now(&self, accepted: Accepted) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.view.daemon(osd).zip(self.view.slot(osd)) else {
@@ -220,6 +225,7 @@ impl Step<'_> {
     }
 
     /// Reverts the stop if another client scaled up the Deployment, which still has osd-migrate's mark.
+    ///
     /// Nothing is lost yet.
     fn started_externally(&self) -> Option<Next> {
         let daemon = self.view.daemon(self.record.osd)?;
@@ -266,13 +272,9 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the precondition that is checked again right before the old OSD's data is given up.
-    pub(super) fn only_ours_missing(&self) -> DataPrecondition {
-        let pgs = gate::served(self.record, &self.view.seen.ceph);
-        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs }
-    }
-
-    /// Starts the OSD again. The revert is counted first and carried out then.
+    /// Starts the OSD again.
+    ///
+    /// The revert is counted first and carried out then.
     fn revert_stop(&self, reason: &Reason) -> Next {
         if self.record.stop_reverted.is_some() {
             return self.restart();
@@ -287,113 +289,5 @@ impl Step<'_> {
     fn was_stopped_long_ago(&self) -> bool {
         let is_long_ago = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
         self.record.down_since.is_some_and(is_long_ago)
-    }
-
-    /// Destroys a slot with an issued fsid whose OSD is unfinished or has no key, so that it is rebuilt.
-    pub(super) fn destroy_again(&self) -> Next {
-        match self.slot_fsid() {
-            Some(fsid) => self.fenced(Act::Ceph(CephAct::Destroy {
-                osd: self.record.osd,
-                fsid,
-                stopped_for: None,
-                precondition: None,
-            })),
-            None => Next::Wait(Wait::FreshView),
-        }
-    }
-
-    pub(super) fn rebuild(&self) -> Next {
-        if self.facts.before_new() {
-            return self.begin_new();
-        }
-        if let Some(next) = self.purge_unwritten_misplaced() {
-            return next;
-        }
-        // The old data is gone. Creating the new OSD restores redundancy and waits for nothing.
-        if !self.old_can_return() {
-            return self.agent(NodeTask::Rebuild);
-        }
-        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
-            Gate::Open => self.agent(NodeTask::Rebuild),
-            Gate::Shut(reason) => self.wipe_blocked(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
-            Gate::Unknown(reason) => self.wipe_blocked(reason, |osd, reason| Wait::Gate { osd, reason }),
-        }
-    }
-
-    /// Returns whether the old OSD is intact and could get its slot again. An OSD that ceph-volume lvm
-    /// encrypted can't: the mons dropped its decryption key when its slot was destroyed.
-    pub(super) fn old_can_return(&self) -> bool {
-        let proof = self.record.evidence.as_ref().map(|evidence| &evidence.proof);
-        let is_locked = matches!(proof, Some(Proof::Volume { luks: Some(_), .. }));
-        self.facts.disk == DiskFact::Old && !is_locked
-    }
-
-    /// Starts the rebuild of a new OSD after the gates are checked once more. Nothing was written yet.
-    fn begin_new(&self) -> Next {
-        match gate::before_new(&self.record.node, self.view.our_fence(), self.view.seen) {
-            Gate::Open => self.agent(NodeTask::Rebuild),
-            Gate::Shut(reason) | Gate::Unknown(reason) => {
-                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
-            }
-        }
-    }
-
-    /// Waits, and halts for a person if data has blocked the wipe for too long. The time counts from the
-    /// first iteration that observed the block after the last rebuild attempt.
-    fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
-        let (record, osd) = (self.record, self.record.osd);
-        if !reason.is_about_data() {
-            return Next::Wait(wait(osd, reason));
-        }
-        let Some(since) = record.wipe_blocked_since else {
-            return self
-                .save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at));
-        };
-        let since = self.report().map_or(since, |report| since.max(report.ended_at));
-        if (self.view.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
-            let (old, key) = (record.old, self.old_key());
-            return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
-        }
-        Next::Wait(wait(osd, reason))
-    }
-
-    pub(super) fn reregister(&self) -> Next {
-        let on_disk = phase::last_inspection(self.record, self.view.seen).and_then(phase::label_fsid);
-        if let Some(next) = self.purge_unwritten_misplaced() {
-            return next;
-        }
-        let issued = phase::issued_of(self.record, self.view.seen);
-        let claim = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
-        match claim {
-            Some(claim) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, claim })),
-            None => Next::Wait(Wait::FreshView),
-        }
-    }
-
-    /// Purges another id that ceph-volume took for the disk and did not finish: no disk shows that id.
-    fn purge_unwritten_misplaced(&self) -> Option<Next> {
-        let issued = phase::issued_of(self.record, self.view.seen);
-        let orphans = self.view.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);
-        let (misplaced, fsid) = orphans
-            .filter_map(|(osd, slot)| Some((*osd, slot, slot.fsid?)))
-            .find(|(_, slot, fsid)| issued.contains(fsid) && expect::to_purge_misplaced(slot, *fsid))
-            .map(|(osd, _, fsid)| (osd, fsid))?;
-        Some(self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid })))
-    }
-
-    pub(super) fn purge_misplaced(&self) -> Next {
-        let report = phase::last_inspection(self.record, self.view.seen);
-        let Some((misplaced, fsid)) =
-            report.and_then(|report| Some((phase::label_id(report)?, phase::label_fsid(report)?)))
-        else {
-            return Next::Wait(Wait::FreshView);
-        };
-        match self.view.slot(misplaced) {
-            None => self.agent(NodeTask::Rebuild),
-            Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
-                self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }))
-            }
-            Some(_) => Next::Halt(Halt::MisplacedInUse { osd: self.record.osd, misplaced }),
-        }
     }
 }

@@ -9,7 +9,9 @@ use crate::domain::phase::{self, DiskFact, SlotFact};
 
 impl Step<'_> {
     /// Inspects a device again before the OSD is quarantined: a missing or unknown device may be a loose
-    /// cable or a bad read. Another foreign object (slot, Deployment, OSD of another id) is not a read error.
+    /// cable or a bad read.
+    ///
+    /// Another foreign object (slot, Deployment, OSD of another id) is not a read error.
     pub(super) fn see_again(&self) -> Next {
         let is_the_device = self.is_not_found() && self.facts.slot != SlotFact::Other;
         let is_stopped = self.facts.slot == SlotFact::Old && self.facts.stopped;
@@ -83,8 +85,9 @@ impl Step<'_> {
         )
     }
 
-    /// Returns the command for a person if the old data is gone and the disk has other contents since. Once
-    /// the disk is blank, osd-migrate uses it again.
+    /// Returns the command for a person if the old data is gone and the disk has other contents since.
+    ///
+    /// Once the disk is blank, osd-migrate uses it again.
     pub(super) fn way_to_zap(&self) -> String {
         let issued = phase::issued_of(self.record, self.view.seen);
         let is_awaited = self.facts.slot == SlotFact::Destroyed && self.facts.disk == DiskFact::Other;

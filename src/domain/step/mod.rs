@@ -5,7 +5,9 @@
 //! | --- | --- |
 //! | `next` | dispatch by phase |
 //! | `save`, `protect` | what all phases need: saves and quarantine; fence and flags |
-//! | `down` | until the old OSD is gone |
+//! | `proof` | the device holds the OSD of the record |
+//! | `down` | until the old OSD is destroyed |
+//! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
 //! | `agents` | node Jobs |
 //! | `up` | from the new OSD to the closed record |
@@ -18,10 +20,12 @@
 mod admission;
 mod agents;
 mod deployment_by;
+mod destroyed;
 mod directory;
 mod down;
 mod foreign;
 mod next;
+mod proof;
 mod protect;
 mod restore;
 mod save;
@@ -30,7 +34,8 @@ mod upmaps;
 mod watch;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
-pub use down::{MAX_REVERTS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
+pub use destroyed::UNSAFE_MINUTES;
+pub use down::{MAX_REVERTS, UNKNOWN_MINUTES};
 pub use next::Step;
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;

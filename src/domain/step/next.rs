@@ -20,7 +20,9 @@ pub struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// Creates the step of one record. `wanted`: confirmation, selection, class and target are as recorded.
+    /// Creates the step of one record.
+    ///
+    /// `wanted`: confirmation, selection, class and target are as recorded.
     pub fn of(record: &'a Record, wanted: bool, view: View<'a>) -> Self {
         let facts = phase::facts(record, wanted, view.seen);
         Self { record, view, facts, phase: phase::phase(&facts) }
@@ -92,7 +94,9 @@ impl<'a> Step<'a> {
         !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
     }
 
-    /// Drops PGs saved at Stop that are gone, and reports them. Before Stop all PGs are saved again.
+    /// Drops PGs saved at Stop that are gone, and reports them.
+    ///
+    /// Before Stop all PGs are saved again.
     fn drop_gone_pgs(&self) -> Option<Next> {
         let gone = gate::gone(&self.record.pgs, self.view.seen);
         let pg_nums = gate::lowest_pg_nums(self.record, &self.view.seen.ceph);
@@ -114,10 +118,11 @@ impl<'a> Step<'a> {
         is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
-    /// Returns whether another client, perhaps Rook, recreated the OSD before osd-migrate started on it. The
-    /// OSD is then classified again.
+    /// Returns whether another client, perhaps Rook, recreated the OSD before osd-migrate started on it.
+    ///
+    /// The OSD is then classified again.
     fn was_recreated_before_stop(&self) -> bool {
-        let by_others = self.facts.slot == SlotFact::Other && !self.facts.issued;
-        by_others && !self.facts.new && self.record.stop_intended_at.is_none()
+        let is_foreign = self.facts.slot == SlotFact::Other && !self.facts.issued;
+        is_foreign && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 }

@@ -10,15 +10,17 @@ use crate::domain::phase;
 use crate::domain::temporary::{fence, flags};
 
 impl Step<'_> {
-    /// Returns the act once the fence is in force. The fence is first recorded, then set, one step an
-    /// iteration, and checked again before every act from Stop to Deploy. Acts on an available disk need no
-    /// fence: their gate requires that Rook is stopped.
+    /// Returns the act once the fence is in force.
+    ///
+    /// The fence is first recorded, then set, one step an iteration, and checked again before every act from
+    /// Stop to Deploy. Acts on an available disk need no fence: their gate requires that Rook is stopped.
     pub(super) fn fenced(&self, act: Act) -> Next {
         self.fence().unwrap_or(Next::Do(act))
     }
 
-    /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for. An
-    /// agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
+    /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.
+    ///
+    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
     pub(super) fn fence_again(&self) -> Option<Next> {
         let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
         let is_gone = self.view.our_fence().is_some() && self.view.seen.kube.fence.is_none();
@@ -36,6 +38,7 @@ impl Step<'_> {
     }
 
     /// Sets the per-OSD flags for the migration if one is unset: a purge loses them, and people unset them.
+    ///
     /// Without `noin` the first boot would reset the reweight. A new OSD gets none and is to come in at once.
     pub(super) fn set_osd_flags(&self) -> Option<Next> {
         let act = flags::change(self.record, self.view).filter(|_| !self.facts.new)?;
@@ -55,7 +58,9 @@ impl Step<'_> {
         (!self.rook_would_meet_others()).then(|| fence::take_down(value, self.view))
     }
 
-    /// Returns whether another OSD is in progress or quarantined after its stop. Rook would interfere.
+    /// Returns whether another OSD is in progress or quarantined after its stop.
+    ///
+    /// Rook would interfere.
     pub(super) fn rook_would_meet_others(&self) -> bool {
         let is_half_way =
             |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.view.seen);

@@ -15,7 +15,9 @@ use crate::domain::ledger::LostUpmaps;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{PgId, Upmap};
 
-/// Tries to restore upmaps. The mons drop an upmap that no longer fits CRUSH in the epoch that brings it.
+/// Tries to restore upmaps.
+///
+/// The mons drop an upmap that no longer fits CRUSH in the epoch that brings it.
 pub const MAX_UPMAP_TRIES: u32 = 5;
 
 impl Step<'_> {

@@ -32,7 +32,9 @@ pub(crate) fn change(osd: OsdId, view: View<'_>) -> Option<Next> {
     }
 }
 
-/// Removes the key at the end of a run. A run that finds nothing to do removes it too.
+/// Removes the key at the end of a run.
+///
+/// A run that finds nothing to do removes it too.
 ///
 /// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. After a
 /// lost ledger nothing is known of the key.

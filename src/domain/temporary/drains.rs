@@ -15,7 +15,9 @@ use crate::domain::osd::OsdId;
 use crate::domain::phase;
 use crate::domain::view::View;
 
-/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
+/// Minutes after which no call from the time of the intent can still be on its way.
+///
+/// A call has ten seconds.
 pub const INTENT_MINUTES: i64 = 1;
 
 /// Minutes that the pod of a finished OSD has to become ready: probes run every 10 s.
@@ -137,7 +139,7 @@ fn is_within(minutes: i64, saved: &Saving, record: &Record, seen: &Observation) 
 }
 
 /// Returns whether no OSD except this one may be evicted: by osd-migrate's PodDisruptionBudget, or by Rook's
-/// at 0, whoever wrote it.
+/// at 0, whichever client wrote it.
 fn are_drains_blocked(osd: OsdId, seen: &Observation) -> bool {
     seen.kube.own_pdb.is_some() || rooks(osd, seen).is_some_and(|pdb| pdb.max_unavailable == 0)
 }

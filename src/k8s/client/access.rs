@@ -13,7 +13,9 @@ use crate::k8s::client::error::K8sError;
 /// Name of our writes in `managedFields`.
 pub(crate) const FIELD_MANAGER: &str = "osd-migrate";
 
-/// Time limit of one call. Lists of many thousand OSDs are read in pages, so ten seconds are long for each.
+/// Time limit of one call.
+///
+/// Lists of many thousand OSDs are read in pages, so ten seconds are long for each.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Location of the CephCluster and of the objects around it.
@@ -61,7 +63,9 @@ pub struct K8s {
 }
 
 impl K8s {
-    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does. No request is sent yet.
+    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does.
+    ///
+    /// No request is sent yet.
     pub async fn connect(place: Place, context: Option<&str>) -> Result<Self, K8sError> {
         let mut config = match context {
             None => Config::infer().await.map_err(|e| K8sError::NoConfig(e.to_string()))?,

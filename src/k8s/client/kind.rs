@@ -226,7 +226,7 @@ where
     /// Applies a merge patch.
     pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
         let patch = Patch::Merge(patch);
-        self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_by_us(), &patch)).await
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_params(), &patch)).await
     }
 
     /// Applies server-side an object that only osd-migrate writes: creates it, or takes over its fields.
@@ -256,7 +256,7 @@ impl Kind<'_, DynamicObject> {
         }
         let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
         // kube's own `Patch::Json` costs one more crate; only the content type differs.
-        let (request, params) = (kube::core::Request::new(self.api.resource_url()), patch_by_us());
+        let (request, params) = (kube::core::Request::new(self.api.resource_url()), patch_params());
         let patch = Patch::Merge(operations);
         let request = match subresource {
             None => request.patch(name, &params, &patch),
@@ -301,7 +301,7 @@ where
 }
 
 /// Returns patch parameters with our field manager: `managedFields` shows which client wrote which field.
-fn patch_by_us() -> PatchParams {
+fn patch_params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 

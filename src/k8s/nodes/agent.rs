@@ -85,7 +85,9 @@ impl K8s {
         self.kind::<ConfigMap>().delete(&name, &uid, PropagationPolicy::Background).await
     }
 
-    /// Deletes a node Job whose container did not start, if it has this uid, and its pod. The report stays.
+    /// Deletes a node Job whose container did not start, if it has this uid, and its pod.
+    ///
+    /// The report stays.
     pub async fn drop_agent(&self, name: &str, uid: &str) -> Result<(), K8sError> {
         self.kind::<Job>().delete(name, uid, PropagationPolicy::Background).await
     }

@@ -30,7 +30,9 @@ pub(super) struct Blueprint<'a> {
     pub(super) report_uid: &'a str,
 }
 
-/// Builds the node Job. Its name contains the saved attempt, so that creating it twice is `AlreadyExists`.
+/// Builds the node Job.
+///
+/// Its name contains the saved attempt, so that creating it twice is `AlreadyExists`.
 pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
     let &Blueprint { request, base, osd_pod, report_uid } = blueprint;
     let name = job_name(request);

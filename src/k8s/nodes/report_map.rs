@@ -14,8 +14,10 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::nodes::inventory_report;
 use crate::k8s::nodes::node_job::{HEARTBEAT, REPORT};
 
-/// Time for which an agent tries to write its report. An API server may be restarted in the middle of an
-/// upgrade. A report that never arrives costs one more attempt, so a longer time is not necessary.
+/// Time for which an agent tries to write its report.
+///
+/// An API server may be restarted in the middle of an upgrade. A report that never arrives costs one more
+/// attempt, so a longer time is not necessary.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 impl K8s {
@@ -51,7 +53,9 @@ impl K8s {
             .map(drop)
     }
 
-    /// Writes that the agent is alive. It is tried once: the next heartbeat follows soon.
+    /// Writes that the agent is alive.
+    ///
+    /// It is tried once: the next heartbeat follows soon.
     pub async fn patch_heartbeat(&self, name: &str, at: DateTime<Utc>) -> Result<(), K8sError> {
         let patch = json!({"data": {HEARTBEAT: at.to_rfc3339_opts(SecondsFormat::Secs, true)}});
         self.kind::<ConfigMap>().merge(name, &patch).await.map(drop)

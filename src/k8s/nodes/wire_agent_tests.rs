@@ -9,7 +9,7 @@ use crate::k8s::tolerations;
 use crate::k8s::wire::{Exchange, FIND, deployment, list, on, play, refusal};
 use crate::k8s::{Agent, K8s, Key, NodePod};
 
-/// Returns a script for each answer that is success: the object with the uid `u` is deleted, or does not exist.
+/// Returns a script for each answer that is success: the object with the uid `u` is deleted, or is absent.
 fn deletions(delete: &str, why: &'static str) -> [Vec<Exchange>; 2] {
     let check = move |body: Value| {
         assert_eq!(body["propagationPolicy"], "Background", "{why}");

@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::domain::osd::Mode;
 use crate::k8s::osd::fields::{env, osd_container, volumes};
 
-/// Returns ceph-volume's mode. Rook before 1.4 had lvm only, with the volume in `ROOK_LV_PATH`.
+/// Returns ceph-volume's mode.
+///
+/// Rook before 1.4 had lvm only, with the volume in `ROOK_LV_PATH`.
 pub(crate) fn mode(deployment: &Value) -> Option<Mode> {
     match env(deployment, "ROOK_CV_MODE") {
         Some("raw") => Some(Mode::Raw),

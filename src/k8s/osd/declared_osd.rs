@@ -13,7 +13,9 @@ use crate::k8s::tolerations;
 /// Annotation that lists the networks that Multus adds to a pod.
 const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
 
-/// Builds the base. The node is pinned by name, so only the tolerations of `spec.placement` matter.
+/// Builds the base.
+///
+/// The node is pinned by name, so only the tolerations of `spec.placement` matter.
 pub(super) fn base(
     cluster: &DynamicObject,
     namespace: &str,

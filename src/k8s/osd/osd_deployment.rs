@@ -114,7 +114,9 @@ impl K8s {
             .unexpected(format!("it is no longer stopped for record `{record}`, or its pod still exists")))
     }
 
-    /// Stops an OSD with one PUT: replicas 0 and our annotation. Already stopped for this record is success.
+    /// Stops an OSD with one PUT: replicas 0 and our annotation.
+    ///
+    /// Already stopped for this record is success.
     ///
     /// The PUT writes the object as it is read here. Its uid and generation must be those of the observation,
     /// and the record must be open.
@@ -173,8 +175,9 @@ impl K8s {
         self.osd_deployments().delete_unchanged(&found.name, it, PropagationPolicy::Background).await
     }
 
-    /// Adds tolerations to an OSD's pods; existing ones are success. The write is one PUT of the very object
-    /// that was observed.
+    /// Adds tolerations to an OSD's pods; existing ones are success.
+    ///
+    /// The write is one PUT of the very object that was observed.
     pub async fn tolerate(
         &self,
         osd: OsdId,

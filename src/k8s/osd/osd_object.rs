@@ -56,7 +56,9 @@ impl FoundDeployment {
         self.object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default()
     }
 
-    /// Fails if spec or annotations changed since the observation. No act depends on the status.
+    /// Fails if spec or annotations changed since the observation.
+    ///
+    /// No act depends on the status.
     pub(super) fn expect_generation(&self, generation: i64) -> Result<(), K8sError> {
         let now = self.generation();
         if expect::unchanged_deployment(now, generation) {

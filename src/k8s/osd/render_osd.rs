@@ -23,8 +23,10 @@ pub(super) struct Frame<'a> {
     pub(super) hostname: &'a str,
 }
 
-/// Annotations that are not carried over. Tools compare them with what they would write, so on an object that
-/// those tools did not write they are wrong.
+/// Annotations that are not carried over.
+///
+/// Tools compare them with what they would write, so on an object that those tools did not write they are
+/// wrong.
 const NOT_CARRIED: [&str; 4] = [
     "banzaicloud.com/last-applied",
     "deployment.kubernetes.io/revision",
@@ -32,8 +34,9 @@ const NOT_CARRIED: [&str; 4] = [
     STOPPED,
 ];
 
-/// Annotation in which Rook (1.18 and later) records the state of the OSD's cephx key. `KEY_IS_NEW` is Rook's
-/// value for a new key.
+/// Annotation in which Rook (1.18 and later) records the state of the OSD's cephx key.
+///
+/// `KEY_IS_NEW` is Rook's value for a new key.
 ///
 /// With that value, Rook itself records the generation and the release. Without it, Rook treats the key as
 /// older than these records, and reports that of all OSDs in the status of the CephCluster. If the owner asks

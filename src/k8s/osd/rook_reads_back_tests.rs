@@ -29,7 +29,9 @@ struct ReadBack {
     key: String,
 }
 
-/// Reads a Deployment as Rook does. An error is one of Rook's, too: with it the reconcile of all OSDs fails.
+/// Reads a Deployment as Rook does.
+///
+/// An error is one of Rook's, too: with it the reconcile of all OSDs fails.
 fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     let label = |key: &str| deployment["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
     let containers =

@@ -185,11 +185,11 @@ async fn new_osd_is_refused_if_its_deployment_is_not_as_observed() {
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{replaces:?}: {result:?}");
     }
     let (_, declaration) = declared();
-    let mut anew = declaration;
-    anew.uid = "older".to_owned();
+    let mut recreated = declaration;
+    recreated.uid = "older".to_owned();
     let mut script = looked(&[]);
     script.truncate(2);
-    let result = play(script, async |k8s| k8s.deploy(&fresh(None), &anew, &declared().0).await).await;
+    let result = play(script, async |k8s| k8s.deploy(&fresh(None), &recreated, &declared().0).await).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
 

@@ -47,8 +47,9 @@ fn word(kind: ControlKind) -> &'static str {
     }
 }
 
-/// Reads the control from the map. An unknown value counts as a pause, because its writer wanted to stop the
-/// runs in some way.
+/// Reads the control from the map.
+///
+/// An unknown value counts as a pause, because its writer wanted to stop the runs in some way.
 pub(crate) fn control(map: ConfigMap) -> Option<Control> {
     let data: BTreeMap<String, String> = map.data.unwrap_or_default();
     let since = data.get(SINCE).and_then(|at| at.parse().ok());

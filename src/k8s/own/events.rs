@@ -62,7 +62,9 @@ pub enum EventType {
 }
 
 impl K8s {
-    /// Publishes an event. `reason` is one word in past tense (`OsdDestroyed`), `note` a sentence.
+    /// Publishes an event.
+    ///
+    /// `reason` is one word in past tense (`OsdDestroyed`), `note` a sentence.
     ///
     /// If the event can't be published, that is only logged.
     pub async fn publish(&self, about: &About, kind: EventType, reason: &str, note: &str, at: DateTime<Utc>) {

@@ -20,8 +20,9 @@ use crate::k8s::pods;
 /// Name of the Lease.
 pub const LEASE: &str = "osd-migrate";
 
-/// Time without a renewal after which the holder is asked to end. It is long compared with the limit of one
-/// call, and short enough for a person to wait.
+/// Time without a renewal after which the holder is asked to end.
+///
+/// It is long compared with the limit of one call, and short enough for a person to wait.
 const LASTS: TimeDelta = TimeDelta::seconds(60);
 
 /// Holder of the Lease.
@@ -94,7 +95,9 @@ pub enum LeaseOutcome {
 }
 
 impl K8s {
-    /// Tries to acquire the Lease, with at most one write. A conflict means another client was faster.
+    /// Tries to acquire the Lease, with at most one write.
+    ///
+    /// A conflict means another client was faster.
     pub async fn acquire(&self, me: &Holder, now: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
         let leases = self.kind::<Lease>();
         let Some(lease) = leases.get_opt(LEASE).await? else {

@@ -21,8 +21,10 @@ pub const STATUS: &str = "osd-migrate-status";
 const HISTORY: &str = "osd-migrate-history-";
 const LINES: &str = "lines";
 
-/// Size limit of the ledger: the API server refuses more than 1 MiB, metadata included. A save that would
-/// come near that size is refused before the act it is saved for, while a person can still reduce the size.
+/// Size limit of the ledger: the API server refuses more than 1 MiB, metadata included.
+///
+/// A save that would come near that size is refused before the act it is saved for, while a person can still
+/// reduce the size.
 const LEDGER_LIMIT: usize = 900 * 1024;
 /// Size of one shard of the history.
 const SHARD: usize = 512 * 1024;

@@ -13,7 +13,9 @@ use crate::k8s::client::error::K8sError;
 const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 const SECRET: &str = "rook-ceph-mon";
 
-/// A cephx key. It is never shown: neither `Debug` nor `Display` of a type that contains it prints it.
+/// A cephx key.
+///
+/// It is never shown: neither `Debug` nor `Display` of a type that contains it prints it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 

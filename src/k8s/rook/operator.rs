@@ -15,8 +15,10 @@ use crate::k8s::pods;
 /// Label of the operator's pods, by which its Deployment selects them (Rook's `operator.yaml` and chart).
 const APP: (&str, &str) = ("app", "rook-ceph-operator");
 
-/// Selector of the operator's pods. The Deployment itself does not have this label, so all Deployments are
-/// listed except the numerous ones of OSDs.
+/// Selector of the operator's pods.
+///
+/// The Deployment itself does not have this label, so all Deployments are listed except the numerous ones of
+/// OSDs.
 const PODS: &str = "app=rook-ceph-operator";
 const NOT_OSDS: &str = "app!=rook-ceph-osd";
 

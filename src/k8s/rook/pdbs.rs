@@ -16,8 +16,9 @@ use crate::k8s::rook::operator::{expect_unchanged, tested};
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
 const BUDGET: &str = "rook-ceph-osd";
 
-/// Our own PodDisruptionBudget: while it exists, no OSD's pod may be evicted. Two PodDisruptionBudgets over
-/// one pod allow no eviction either (`pods/eviction`, HTTP 500).
+/// Our own PodDisruptionBudget: while it exists, no OSD's pod may be evicted.
+///
+/// Two PodDisruptionBudgets over one pod allow no eviction either (`pods/eviction`, HTTP 500).
 const OWN: &str = "osd-migrate-drains";
 
 impl K8s {
@@ -57,8 +58,9 @@ impl K8s {
     }
 }
 
-/// Builds our own PodDisruptionBudget. Its selector `app=rook-ceph-osd` is Rook's, and the one by which
-/// osd-migrate lists OSD pods.
+/// Builds our own PodDisruptionBudget.
+///
+/// Its selector `app=rook-ceph-osd` is Rook's, and the one by which osd-migrate lists OSD pods.
 fn own() -> PodDisruptionBudget {
     let osds = [("app".to_owned(), "rook-ceph-osd".to_owned())].into();
     let spec = PodDisruptionBudgetSpec {

@@ -104,7 +104,9 @@ fn text(holder: &Value, key: &str) -> Option<String> {
     holder.get(key).filter(|value| !value.is_null()).map(scalar)
 }
 
-/// Reads a whole number. An empty value is 0: that is how a node overrides the value of the cluster.
+/// Reads a whole number.
+///
+/// An empty value is 0: that is how a node overrides the value of the cluster.
 fn number(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> Option<u64> {
     let value = text(holder, key)?;
     let parsed = if value.is_empty() { Some(0) } else { value.trim().parse().ok() };
@@ -114,7 +116,9 @@ fn number(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> 
     parsed
 }
 
-/// Reads `true` or `false`, as a YAML boolean or as a string. An empty value is false.
+/// Reads `true` or `false`, as a YAML boolean or as a string.
+///
+/// An empty value is false.
 fn boolean(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> Option<bool> {
     let value = text(holder, key)?;
     match value.trim() {

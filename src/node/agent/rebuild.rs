@@ -286,7 +286,9 @@ fn slot_may_be_taken(slots: &Slots, request: &NodeRequest, verdict: &Verdict) ->
         .map_err(NodeError::Refused)
 }
 
-/// Proves that there is room for the database. This is the last moment in which the OSD is still whole.
+/// Proves that there is room for the database.
+///
+/// This is the last moment in which the OSD is still whole.
 async fn prove_database(order: &Order<'_>) -> Result<(), NodeError> {
     let &Order { request, host, steps, .. } = order;
     match &request.db {

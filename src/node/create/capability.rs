@@ -54,7 +54,9 @@ pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
     CapabilityAnswer { capability, slots }
 }
 
-/// Asks the image alone. That needs no key, so `key_accepted` is false.
+/// Asks the image alone.
+///
+/// That needs no key, so `key_accepted` is false.
 pub(crate) async fn of_image(host: &Host) -> Capability {
     let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
     Capability {

@@ -21,7 +21,9 @@ const CEPH_VOLUME: &str = "ceph-volume";
 /// Four seconds are usual; a mon election or a slow disk make it minutes. A longer run hangs.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Last output of ceph-volume. It does not say whether the OSD exists: only the disk says that.
+/// Last output of ceph-volume.
+///
+/// It does not say whether the OSD exists: only the disk says that.
 pub(crate) struct Prepared {
     pub(crate) status: ExitStatus,
     pub(crate) last: String,

@@ -22,7 +22,9 @@ const CONNECT_SECS: &str = "15";
 /// Status of the slots, in the words of `osd tree`: `up`, `down`, `destroyed`.
 pub(crate) type Slots = BTreeMap<OsdId, String>;
 
-/// Writes Ceph's configuration unless the pod brought one. Refuses a configuration of another cluster.
+/// Writes Ceph's configuration unless the pod brought one.
+///
+/// Refuses a configuration of another cluster.
 pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeError> {
     let path = &host.ceph_conf;
     if let Some(folder) = path.parent() {
@@ -53,7 +55,9 @@ pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     }
 }
 
-/// Returns the slots. The answer shows that the key is accepted, and which slots are destroyed.
+/// Returns the slots.
+///
+/// The answer shows that the key is accepted, and which slots are destroyed.
 pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
     let answer = ceph(host, &["osd", "tree", "-f", "json"], None).await?;
     parse(&answer.stdout)

@@ -62,7 +62,9 @@ pub(crate) struct Disks {
     pub(crate) unseen: Vec<String>,
 }
 
-/// Lists the node's whole disks. `sys_block` is `/sys/block`, `dev` is `/dev`.
+/// Lists the node's whole disks.
+///
+/// `sys_block` is `/sys/block`, `dev` is `/dev`.
 pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
     let links = Links::read(dev);
     let mut names: Vec<String> = fs::read_dir(sys_block)
@@ -183,7 +185,9 @@ pub(crate) fn is_read_only(sys: &Path) -> bool {
     text(&sys.join("ro")).is_some_and(|ro| ro == "1")
 }
 
-/// Returns whether a disk rotates. As in ceph-volume, a disk without an answer counts as rotating.
+/// Returns whether a disk rotates.
+///
+/// As in ceph-volume, a disk without an answer counts as rotating.
 pub(crate) fn is_rotational(sys: &Path) -> bool {
     text(&sys.join("queue/rotational")).is_none_or(|answer| answer != "0")
 }

@@ -49,7 +49,9 @@ fn path(host: &Host) -> PathBuf {
     host.state.join(FILE)
 }
 
-/// Returns the file as a disk, whether it exists or not. Refuses a file of another size.
+/// Returns the file as a disk, whether it exists or not.
+///
+/// Refuses a file of another size.
 pub(crate) fn as_disk(host: &Host) -> Result<Disk, NodeError> {
     let node = path(host);
     match std::fs::symlink_metadata(&node) {

@@ -52,7 +52,9 @@ impl Label {
     }
 }
 
-/// An OSD's key. The type has no `Debug`, and the key leaves this process only through a pipe.
+/// An OSD's key.
+///
+/// The type has no `Debug`, and the key leaves this process only through a pipe.
 pub(crate) struct Key(String);
 
 impl Key {
@@ -115,7 +117,9 @@ async fn show<T: DeserializeOwned>(node: &Path) -> Result<T, NodeError> {
     })
 }
 
-/// Parses the object of the one requested device. Some releases print lines before the JSON.
+/// Parses the object of the one requested device.
+///
+/// Some releases print lines before the JSON.
 fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     let json = text.get(text.find('{')?..)?;
     let by_device: BTreeMap<String, T> = serde_json::from_str(json).ok()?;
@@ -196,7 +200,9 @@ mod tests {
     use super::*;
     use crate::node::samples::{self, RELEASES, said};
 
-    /// A label of 16.2.15, created by ceph-volume raw prepare. The key is not a real one.
+    /// A label of 16.2.15, created by ceph-volume raw prepare.
+    ///
+    /// The key is not a real one.
     const BY_CEPH_VOLUME: &str = r#"{
         "/dev/loop15": {
             "osd_uuid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b",

@@ -23,7 +23,9 @@ struct Link {
 }
 
 impl Links {
-    /// Reads the links below `dev`. Skips links whose target does not exist.
+    /// Reads the links below `dev`.
+    ///
+    /// Skips links whose target does not exist.
     pub(crate) fn read(dev: &Path) -> Self {
         let mut all = Vec::new();
         for (folder, path) in children(&dev.join("disk")) {

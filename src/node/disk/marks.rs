@@ -38,7 +38,9 @@ pub(crate) enum Marks {
     None,
 }
 
-/// Returns the marks of a disk. The file for tests has none before it is created.
+/// Returns the marks of a disk.
+///
+/// The file for tests has none before it is created.
 pub(crate) async fn of(disk: &Disk) -> Result<Marks, NodeError> {
     if disk.is_file() && !disk.node.exists() {
         return Ok(Marks::None);

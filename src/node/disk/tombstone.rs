@@ -65,7 +65,9 @@ impl Tombstone {
     }
 }
 
-/// Returns the FNV-1a checksum. It detects a torn or foreign sector; a forged sector is not expected.
+/// Returns the FNV-1a checksum.
+///
+/// It detects a torn or foreign sector; a forged sector is not expected.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

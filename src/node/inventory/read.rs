@@ -22,7 +22,9 @@ use crate::node::legacy::files::{Reading, Sharing};
 use crate::node::state::issued;
 use crate::node::steps::{Steps, now};
 
-/// Reads the node's disks and reports. The caller may run a heartbeat in parallel.
+/// Reads the node's disks and reports.
+///
+/// The caller may run a heartbeat in parallel.
 pub async fn inventory(request: &InventoryRequest, host: &Host) -> InventoryReport {
     let began_at = now();
     let steps = Steps::default();
@@ -189,7 +191,9 @@ async fn states(all: &[Seen], known: &KnownOsds, inventory: &Rejections) -> Vec<
     disks
 }
 
-/// Returns the final state of a disk. Only a disk with nothing on it is asked further: see `usage::is_held`.
+/// Returns the final state of a disk.
+///
+/// Only a disk with nothing on it is asked further: see `usage::is_held`.
 async fn last_word(facts: &Facts, judged: DiskState, inventory: &Rejections) -> DiskState {
     if !matches!(judged, DiskState::Available | DiskState::Tombstone { .. }) {
         return judged;

@@ -8,7 +8,9 @@ use std::path::Path;
 use crate::domain::osd::OsdFsid;
 use crate::node::error::NodeError;
 
-/// First bytes: the form of the head, and how many bytes follow. They have not changed since Argonaut.
+/// First bytes: the form of the head, and how many bytes follow.
+///
+/// They have not changed since Argonaut.
 const BEGINS: [u8; 8] = [4, 0, 0, 0, 64, 0, 0, 0];
 /// Offset of the fsid, after `BEGINS` and 64 bits of flags.
 const FSID_AT: usize = 16;

@@ -70,7 +70,9 @@ const LINKS: [&str; 4] = ["block", "block.db", "block.wal", "journal"];
 /// It is more than any of the files has; a monmap of a large cluster is some KiB.
 const LARGEST: i64 = 1 << 20;
 
-/// Removes the existing folders. Returns the reason for each folder that stays.
+/// Removes the existing folders.
+///
+/// Returns the reason for each folder that stays.
 pub(crate) async fn remove(request: &NodeRequest, host: &Host) -> Vec<String> {
     let places = places(request, host);
     let wanted = [

@@ -22,8 +22,8 @@ pub(crate) fn same_disk(
     content: &Content,
 ) -> Result<(), String> {
     same_device(recorded, seen)?;
-    let is_told = recorded.is_named() || *content != Content::Blank || recorded.is_in_place_of(seen);
-    if passes(Guard::BlankByPlace, is_told) {
+    let is_distinct = recorded.is_named() || *content != Content::Blank || recorded.is_in_place_of(seen);
+    if passes(Guard::BlankByPlace, is_distinct) {
         return Ok(());
     }
     let place = |device: &DeviceIdentity| {

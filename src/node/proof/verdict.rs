@@ -140,7 +140,9 @@ fn available(
     ))
 }
 
-/// Checks that the slot is destroyed. If an available disk becomes an OSD, the id may also be absent.
+/// Checks that the slot is destroyed.
+///
+/// If an available disk becomes an OSD, the id may also be absent.
 ///
 /// `status` is the word of `osd tree`; none if the id does not exist.
 pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {

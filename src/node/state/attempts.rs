@@ -17,7 +17,9 @@ fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
     issued::path(state, osd, record).with_extension("attempt")
 }
 
-/// Saves the attempt, unless a later one is saved already. The caller must have the lock.
+/// Saves the attempt, unless a later one is saved already.
+///
+/// The caller must have the lock.
 pub(crate) fn check_in(state: &Path, osd: OsdId, record: &RecordId, attempt: u32) -> Result<(), NodeError> {
     let path = path(state, osd, record);
     let last: u32 = match fs::read_to_string(&path) {

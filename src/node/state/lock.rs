@@ -10,7 +10,9 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use crate::domain::osd::OsdId;
 use crate::node::error::NodeError;
 
-/// Lock of one OSD on this node. Dropping it releases the lock, unless a child still runs.
+/// Lock of one OSD on this node.
+///
+/// Dropping it releases the lock, unless a child still runs.
 #[derive(Debug)]
 pub(crate) struct OsdLock {
     _file: File,

@@ -40,7 +40,9 @@ impl CommandOutput {
     }
 }
 
-/// Process group that is killed on drop. It is `None` once the group's leader has ended.
+/// Process group that is killed on drop.
+///
+/// It is `None` once the group's leader has ended.
 pub(crate) struct Group(pub(crate) Option<u32>);
 
 impl Group {

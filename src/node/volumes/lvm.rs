@@ -13,7 +13,9 @@ use crate::node::tools::query;
 
 /// Limit of one command: LVM waits for the disks of the node one after the other.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
-/// Options of every query. `--nohints`: LVM's hints do not include what another pod created.
+/// Options of every query.
+///
+/// `--nohints`: LVM's hints do not include what another pod created.
 const QUIET: [&str; 8] =
     ["--readonly", "--nohints", "--reportformat", "json", "--units", "b", "--nosuffix", "--options"];
 

@@ -139,7 +139,9 @@ fn is_of_old(lv: &Lv, request: &NodeRequest) -> bool {
         && lv.cluster == Some(request.cluster)
 }
 
-/// Removes a volume. `lvremove` fails if the volume is in use.
+/// Removes a volume.
+///
+/// `lvremove` fails if the volume is in use.
 async fn remove(host: &Host, lv: &Lv) -> Result<(), NodeError> {
     if let Some(mapped) = Mapped::of_volume(host, lv) {
         close_above(host, &mapped).await?;

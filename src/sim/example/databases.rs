@@ -20,8 +20,9 @@ fn with(first: Vec<Kind>, pgs: u32) -> World {
     world
 }
 
-/// Returns three replicas on three hosts with one OSD each. One OSD was created by hand, and is to have its
-/// database on another disk of its node.
+/// Returns three replicas on three hosts with one OSD each.
+///
+/// One OSD was created by hand, and is to have its database on another disk of its node.
 pub fn to_have_a_database() -> World {
     with(vec![Kind::ByHand], 1)
 }

@@ -16,8 +16,9 @@ fn with(first: Vec<Kind>, pgs: u32) -> World {
     world
 }
 
-/// Returns three replicas on three hosts with one OSD each. One OSD is in a directory, and its node has an
-/// available disk.
+/// Returns three replicas on three hosts with one OSD each.
+///
+/// One OSD is in a directory, and its node has an available disk.
 pub fn in_directory() -> World {
     with(vec![Kind::Directory], 1)
 }

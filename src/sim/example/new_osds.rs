@@ -10,8 +10,9 @@ use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, fsid, host};
 use crate::sim::happening::Happening;
 use crate::sim::world::{Disk, World};
 
-/// Returns three replicas on three hosts with one OSD each, all conforming. The owner selects all disks of
-/// the first host.
+/// Returns three replicas on three hosts with one OSD each, all conforming.
+///
+/// The owner selects all disks of the first host.
 fn three() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
@@ -68,8 +69,9 @@ pub fn refill() -> World {
     world
 }
 
-/// Returns a cluster in which nothing starts a finished OSD: its Deployment is gone. Another disk has an old
-/// store of an earlier OSD with that id.
+/// Returns a cluster in which nothing starts a finished OSD: its Deployment is gone.
+///
+/// Another disk has an old store of an earlier OSD with that id.
 pub fn adopt() -> World {
     let mut world = three();
     let lost = OsdId(0);

@@ -8,8 +8,9 @@ use crate::sim::world::World;
 /// First OSD in line, on host `h1`.
 const SICK: OsdId = OsdId(0);
 
-/// Returns two OSDs to migrate on their own hosts, `h1` and `h2`, and two that conform. The PG is on the last
-/// three hosts: all data of the first OSD was moved away.
+/// Returns two OSDs to migrate on their own hosts, `h1` and `h2`, and two that conform.
+///
+/// The PG is on the last three hosts: all data of the first OSD was moved away.
 pub fn with_a_sick_osd() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     world(pool, 1)
@@ -25,7 +26,7 @@ fn world(pool: PoolShape, shift: u32) -> World {
     let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
     for (n, home) in (0..).zip(world.placements.values_mut().map(|placement| &mut placement.home)) {
-        *home = (0..3).map(|copy| OsdId((n + copy + shift) % 4)).collect();
+        *home = (0..3).map(|replica| OsdId((n + replica + shift) % 4)).collect();
     }
     world.places_hold_all();
     world
@@ -60,7 +61,9 @@ pub fn a_refused_deployment() -> World {
     world
 }
 
-/// Returns a cluster in which the first OSD's node is gone. Ceph has recovered its data elsewhere.
+/// Returns a cluster in which the first OSD's node is gone.
+///
+/// Ceph has recovered its data elsewhere.
 pub fn a_node_that_is_gone() -> World {
     let mut world = a_dead_osd();
     world.noise.not_ready.insert(NodeName("h1".to_owned()));

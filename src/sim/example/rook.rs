@@ -13,8 +13,9 @@ pub fn with_rook() -> World {
     world
 }
 
-/// Returns the same cluster, in which the CephCluster lets Rook inspect the disks of all nodes. A complete
-/// OSD without a Deployment gets one from Rook.
+/// Returns the same cluster, in which the CephCluster lets Rook inspect the disks of all nodes.
+///
+/// A complete OSD without a Deployment gets one from Rook.
 pub fn with_rook_that_hydrates() -> World {
     let mut world = with_rook();
     world.kube.declaration.storage.all_nodes = true;

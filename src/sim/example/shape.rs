@@ -83,8 +83,8 @@ pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
 impl World {
     /// Returns the next fsid that ceph-volume generates.
     pub(in crate::sim) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
-        let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
-        let issued: usize = self.issued.iter().filter(made).map(|(_, issued)| issued.len()).sum();
+        let is_of = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
+        let issued: usize = self.issued.iter().filter(is_of).map(|(_, issued)| issued.len()).sum();
         let mut number = u32::try_from(issued).unwrap_or(u32::MAX);
         // An fsid that was generated without being recorded counts too.
         loop {
@@ -174,7 +174,8 @@ impl Shape {
         };
         world.ceph.pools.insert(id, pool);
         for n in 0..shape.pgs as usize {
-            let home: Vec<OsdId> = (0..shape.size as usize).filter_map(|copy| self.member(n, copy)).collect();
+            let home: Vec<OsdId> =
+                (0..shape.size as usize).filter_map(|replica| self.member(n, replica)).collect();
             let complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
             let placement = Placement {
                 pool: id,
@@ -196,9 +197,9 @@ impl Shape {
     }
 
     /// Returns the OSD of one PG's replica: hosts in rotation, OSDs of a host in rotation.
-    fn member(&self, pg: usize, copy: usize) -> Option<OsdId> {
+    fn member(&self, pg: usize, replica: usize) -> Option<OsdId> {
         let hosts = self.hosts.len();
-        let at = (pg + copy) % hosts;
+        let at = (pg + replica) % hosts;
         let before: usize = self.hosts.iter().take(at).map(Vec::len).sum();
         let osds = self.hosts.get(at)?.len();
         if osds == 0 {

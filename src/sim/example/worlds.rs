@@ -58,7 +58,9 @@ pub fn to_be_encrypted() -> World {
 }
 
 /// Returns `replicated` with another OSD on a device-mapper device of its host (multipath, LUKS opened by
-/// crypttab). This OSD conforms.
+/// crypttab).
+///
+/// This OSD conforms.
 pub fn on_a_host_mapping() -> World {
     let mut world = replicated();
     world.kube.declaration.storage.all_nodes = true;
@@ -67,7 +69,9 @@ pub fn on_a_host_mapping() -> World {
 }
 
 /// Returns `replicated` with disks that have no serial number (virtual disks), and with one more OSD and a
-/// blank disk on the first host. All disks have one size.
+/// blank disk on the first host.
+///
+/// All disks have one size.
 pub fn without_serial_numbers() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];

@@ -10,7 +10,7 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
   truncate -s "${3}G" "$f" || return 1
   exec 8> "$DIR/disks.lock"
   flock 8
-  l=$(free_loop "$f")
+  l=$(attach_loop "$f")
   [ -n "$l" ] && echo "$1 $2 $l" >> "$DIR/disks"
   exec 8>&-
   [ -n "$l" ] || return 1
@@ -20,7 +20,7 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
 
 # Each lab has a range of numbers to itself: the kernel gives the lowest free one to whoever asks, and that may be the one
 # of a disk that another lab has pulled and is about to plug again.
-free_loop() { # FILE -> /dev/loopN
+attach_loop() { # FILE -> /dev/loopN
   local n first=$((16 + 64 * (0x${LAB_ID: -6} % 1000)))
   for ((n = first; n < first + 64; n++)); do
     [ ! -e "/sys/block/loop$n/loop/backing_file" ] && losetup -P "/dev/loop$n" "$1" && echo "/dev/loop$n" && return

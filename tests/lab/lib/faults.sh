@@ -45,7 +45,7 @@ cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: an image of img/ into a host, und
   if is_uml "$1"; then plug_uml "$name" "$2"; return; fi
   exec 8> "$DIR/disks.lock"
   flock 8
-  if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is somebody else's now"; else l=$(free_loop "$f"); fi
+  if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is somebody else's now"; else l=$(attach_loop "$f"); fi
   [ -n "$l" ] || die "no loop device"
   echo "$1 $name $l" >> "$DIR/disks"
   exec 8>&-

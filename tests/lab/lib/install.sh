@@ -4,7 +4,7 @@ SUITE=bookworm
 PACKAGES="ceph-mon ceph-mgr ceph-osd ceph-common python3-rados lvm2 udev gdisk xfsprogs cryptsetup-bin iproute2 fdisk procps
   containerd runc containernetworking-plugins iptables jq mmdebstrap openssl util-linux gcc libc6-dev"
 
-check_machine() {
+check_computer() {
   local codename
   [ "$(id -u)" = 0 ] || cannot "it needs root"
   # shellcheck disable=SC1091

@@ -33,7 +33,7 @@ cmd_up() {
   if [ -z "$given" ] && [[ $OSD_RELEASE != 16.* ]]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | grep -v =filestore- | paste -sd,); fi
   if [ -z "$given" ] && [ "$OSDS" -lt 6 ]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | awk -F= -v n="$OSDS" '$1 < n' | paste -sd,); fi
   check_layout
-  check_machine
+  check_computer
   raise_limits
   already_up
   cmd_install

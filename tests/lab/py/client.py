@@ -84,11 +84,11 @@ ioctx = cluster.open_ioctx(pool)
 client = Client(ioctx)
 client.write()
 print("started", flush=True)
-turn = 0
+iteration = 0
 due = time.monotonic()
 while not stopping:
-    turn += 1
-    (client.write if turn % 2 else client.read)()
+    iteration += 1
+    (client.write if iteration % 2 else client.read)()
     due = max(due + PERIOD, time.monotonic() - 1)
     time.sleep(max(0.0, due - time.monotonic()))
 with open(result + ".new", "w") as f:

@@ -1,3 +1,3 @@
-"""What is tried on the lab, one file each."""
+"""Scenarios of the lab, one file each."""
 
 NAMESPACE = "rook-ceph"

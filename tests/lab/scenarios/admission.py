@@ -1,5 +1,8 @@
-"""A Deployment that a ValidatingAdmissionPolicy refuses: a dry run tells before the stop, so that the OSD is never stopped, the
-reason is named, and the other OSDs go on. And an OSD on a disk without a name under /dev/disk/by-id, which its label proves."""
+"""A ValidatingAdmissionPolicy refuses the new Deployment of an OSD.
+
+A dry run shows it before the stop. The OSD is never stopped, the reason is reported, and the other OSDs are migrated.
+Another OSD is on a disk without a name under /dev/disk/by-id: the label on the disk proves it.
+"""
 
 from . import sick
 

@@ -1,9 +1,10 @@
-"""One sick part never holds up the healthy rest, and no OSD stays down without a way back.
+"""A failed part never blocks the healthy rest, and no OSD stays down without a way to recover.
 
 On one cluster: a dead OSD, a cordoned node, a tenant at its quota, a disk without a name under
 /dev/disk/by-id, PGs that merge and are repaired while OSDs are stopped; then a new OSD whose init
-container fails again and again. With --full also ten stops beside merges and repairs under `rados bench`,
-and a node that is lost in the middle of a rebuild."""
+container fails repeatedly. With --full also ten stops during merges and repairs under `rados bench`,
+and a node that is lost during a rebuild.
+"""
 
 import subprocess
 import time
@@ -14,13 +15,13 @@ from .world import LAB
 LEGACY = [0, 1, 2, 5]
 LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in LEGACY)
 DEAD, CORDONED, NAMELESS = 0, 1, 5
-WELL = [2, NAMELESS]
+HEALTHY = [2, NAMELESS]
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
-# Limits of minutes, in seconds; a healthy start beside three labs takes half of them.
+# Seconds instead of the default minutes. A healthy start takes half of them while three other labs are running.
 SKIP_SOON = ["--skip-after", "20s"]
 START_LIMIT = ["--start-limit", "45s"]
 NOOUT_LIMIT = ["--noout-limit", "40s"]
-SOME_NOT_MIGRATED, LEFT_ALONE = 12, 11
+SOME_NOT_MIGRATED, QUARANTINED = 12, 11
 
 
 def run(world):
@@ -42,7 +43,7 @@ def down(world):
     assert not left, f"the lab left behind: {left}"
 
 
-# ---- one sick part and the rest
+# ---- failed parts and the healthy rest
 
 
 def the_rest_goes_on(world, fsids):
@@ -51,9 +52,9 @@ def the_rest_goes_on(world, fsids):
     sick.merging_pool(world, 24)
     world.lab("no-id", f"osd{NAMELESS}")
     world.kubectl("cordon", f"h{CORDONED + 1}")
-    repairs = sick.repair_for_ever(world)
+    repairs = sick.repair_continuously(world)
     job = world.start("rest", [*RUN, *SKIP_SOON])
-    for number, osd in enumerate(WELL):
+    for number, osd in enumerate(HEALTHY):
         reach(world, job, osd, "stop")
         sick.set_pg_num(world, 20 - 4 * number)
     result = world.wait_for(job, 400)
@@ -62,56 +63,56 @@ def the_rest_goes_on(world, fsids):
     assert result == ("Failed", SOME_NOT_MIGRATED), (result, log)
     sick.expect_untouched(world, fsids, DEAD, CORDONED)
     changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
-    assert changed == {*WELL}, f"rebuilt: {changed}\n{log}"
+    assert changed == {*HEALTHY}, f"rebuilt: {changed}\n{log}"
     assert not sick.reverted(world), f"stops reverted: {sick.reverted(world)}\n{log}"
     last = log.splitlines()[-1]
     for osd, word in ((DEAD, "is down"), (CORDONED, f"node h{CORDONED + 1} is cordoned")):
-        assert f"osd.{osd}" in last and word in last, f"the end does not say of osd.{osd} `{word}`:\n{log}"
-    world.say(f"{WELL} were migrated beside a dead OSD, a cordoned node, a full tenant: {last[:600]}")
+        assert f"osd.{osd}" in last and word in last, f"the last line does not report osd.{osd} with `{word}`:\n{log}"
+    world.say(f"{HEALTHY} were migrated despite a dead OSD, a cordoned node, a full tenant: {last[:600]}")
     sick.drop_tenant(world)
     world.kubectl("uncordon", f"h{CORDONED + 1}")
 
 
 def reach(world, job, osd, word):
-    """Waits until the OSD's record has a milestone; what has ended reaches nothing more."""
-    looks = 0
+    """Waits until the OSD's record has a milestone. Fails if the Job ends before."""
+    observations = 0
 
-    def look():
-        nonlocal looks
-        looks += 1
-        assert looks % 20 or not world.result(job), f"osd.{osd} did not reach {word}:\n{world.log(job)}"
+    def is_reached():
+        nonlocal observations
+        observations += 1
+        assert observations % 20 or not world.result(job), f"osd.{osd} did not reach {word}:\n{world.log(job)}"
         return sick.has_reached(world, osd, word)
 
-    world.until(f"osd.{osd} to reach {word}", 200, look, pause=0.1)
+    world.until(f"osd.{osd} to reach {word}", 200, is_reached, pause=0.1)
 
 
 # ---- a new OSD that does not start
 
 
 def init_container_fails(world):
-    """Its disk dies between the rebuild and the start: it is quarantined, and Ceph may heal."""
+    """The disk fails between the rebuild and the start: the OSD is quarantined, and Ceph may recover its data."""
     job = world.start("init-fails", [*RUN, *START_LIMIT, "--select", f"osd.{CORDONED}"])
     prefix = f"osd-migrate-rebuild-{CORDONED}-"
     pods = lambda: [pod["metadata"]["name"] for pod in world.get("pods")["items"]]  # noqa: E731
-    world.until("the agent that rebuilds", 120, lambda: any(pod.startswith(prefix) for pod in pods()))
-    world.kubectl("create", "quota", "lab-hold", "--hard=pods=0")  # the new OSD's pod waits
+    world.until("the agent of the rebuild", 120, lambda: any(pod.startswith(prefix) for pod in pods()))
+    world.kubectl("create", "quota", "lab-no-pods", "--hard=pods=0")  # so the new OSD gets no pod
     reach(world, job, CORDONED, "new")
     world.lab("pull", f"osd{CORDONED}")
-    world.kubectl("delete", "quota", "lab-hold")
+    world.kubectl("delete", "quota", "lab-no-pods")
     assert sick.has_noout(world, CORDONED), "noout was not set for the stop"
-    took = sick.seconds_until(world, "noout to be lifted", 150, lambda: not sick.has_noout(world, CORDONED))
+    took = sick.seconds_until(world, "noout to be unset", 150, lambda: not sick.has_noout(world, CORDONED))
     result = world.wait_for(job, 120)
     log = world.log(job)
-    assert result == ("Failed", LEFT_ALONE), (result, log)
+    assert result == ("Failed", QUARANTINED), (result, log)
     why = world.records()[CORDONED]["quarantine"]["why"]
     assert not sick.has_noout(world, CORDONED)
     world.say(
-        f"osd.{CORDONED}: init container fails; noout lifted after {took:.0f} s; quarantined: {why[:300]}"
+        f"osd.{CORDONED}: init container fails; noout unset after {took:.0f} s; quarantined: {why[:300]}"
     )
 
 
 def expect_end(world, fsids):
-    """The disk is back: what was left is done."""
+    """The disk is attached again: the next run migrates the remaining OSDs."""
     world.lab("plug", f"h{CORDONED + 1}", f"osd{CORDONED}")
     world.command("retry", f"osd.{CORDONED}")
     job = world.start("rest-again", [*RUN, *SKIP_SOON])
@@ -122,10 +123,10 @@ def expect_end(world, fsids):
     world.until("all PGs to be clean", 120, lambda: sick.pg_states(world) == {"active+clean"})
     world.lab("verify")
     world.expect_nothing_left()
-    world.say("all but the dead OSD are migrated; every object equal; nothing left behind")
+    world.say("all OSDs except the dead one are migrated; every object equal; nothing left behind")
 
 
-# ---- --full: ten stops beside merges and repairs, under load
+# ---- --full: ten stops during merges and repairs, under load
 
 
 TEN = 10
@@ -137,7 +138,7 @@ def merges_and_repairs(world):
     before, fsids = world.shape(), world.fsids()
     pg_num, low, high = 0, 16, 48
     sick.merging_pool(world, high)
-    repairs, bench = sick.repair_for_ever(world), start_bench(world)
+    repairs, bench = sick.repair_continuously(world), start_bench(world)
     job, done = world.start("merges", RUN), set()
     while not world.result(job):
         for osd, record in world.records().items():
@@ -153,24 +154,27 @@ def merges_and_repairs(world):
         f"{done}; reverted: {sick.reverted(world)}\n{world.log(job)}"
     )
     world.expect_migrated(before, fsids, range(TEN))
-    world.say(f"{TEN} stops beside merges, repairs and rados bench: none was reverted")
+    world.say(f"{TEN} stops during merges, repairs and rados bench: none was reverted")
 
 
 def start_bench(world):
-    """Writes of 64 KiB, four at a time, until it is ended. Each round deletes its objects: what is written in an hour would
-    fill the lab's disks, and every OSD would have more to backfill than the one before."""
+    """Starts writes of 64 KiB, four at a time, until `end_bench`.
+
+    Each iteration deletes its objects. Otherwise the objects of an hour would fill the lab's disks, and each OSD would
+    have more data to backfill than the previous one.
+    """
     script = "while rados bench -p labpool 15 write -b 65536 -t 4 --run-name lab-bench; do :; done"
     process = subprocess.Popen(
         [LAB, "on", "adm", "bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    world.beside.append(process)
+    world.background.append(process)
     return process
 
 
 def end_bench(world, process):
-    assert process.poll() is None, f"rados bench ended by itself: {process.returncode}"
-    world.beside.remove(process)
-    # The loop first: it ends once its program fails.
+    assert process.poll() is None, f"rados bench ended unexpectedly: {process.returncode}"
+    world.background.remove(process)
+    # Kill the loop first. (It also ends when rados bench fails.)
     world.lab("on", "adm", "pkill", "-f", "while rados bench", check=False)
     world.lab("on", "adm", "pkill", "-f", "rados bench", check=False)
     process.wait(60)
@@ -181,7 +185,7 @@ def end_bench(world, process):
 
 
 def node_lost(world):
-    """h3 loses power for ever in the middle of a rebuild: noout is lifted, so that Ceph may heal."""
+    """h3 loses power permanently during a rebuild: noout is unset, so that Ceph may recover the data."""
     lost = 5
     world.up(layout="2=bluestore-dev,5=bluestore-dev")
     world.lab("write", "100")
@@ -189,9 +193,9 @@ def node_lost(world):
     reach(world, job, lost, "rebuild")
     world.lab("power-off", "h3")
     assert sick.has_noout(world, lost)
-    took = sick.seconds_until(world, "noout to be lifted", 180, lambda: not sick.has_noout(world, lost))
-    world.say(f"h3 is lost in the rebuild of osd.{lost}: noout lifted after {took:.0f} s")
-    # Half an hour of silence would end it: the node may come back, and its agent with it.
-    log = world.until("the runner to say so", 60, lambda: "[noout-lifted]" in world.log(job) and world.log(job))
+    took = sick.seconds_until(world, "noout to be unset", 180, lambda: not sick.has_noout(world, lost))
+    world.say(f"h3 is lost during the rebuild of osd.{lost}: noout unset after {took:.0f} s")
+    # The run ends only after half an hour without a heartbeat: the node may return, and its agent with it.
+    log = world.until("the runner to report it", 60, lambda: "[noout-lifted]" in world.log(job) and world.log(job))
     assert world.result(job) is None and not sick.has_noout(world, lost), log
     world.say(next(line for line in reversed(log.splitlines()) if "noout" in line)[:300])

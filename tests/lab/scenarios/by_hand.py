@@ -1,7 +1,10 @@
-"""What docs/guides/recover-by-hand.md says to type where no run may be used, typed on real Ceph: each command is taken from the page, its
-placeholders (osd.5, h1, NAME, DEV, FSID, WEIGHT ...) are filled in by what the page's own questions answer.
+"""Types the commands of docs/guides/recover-by-hand.md, for cases in which no run may be used, on real Ceph.
 
-Runs bring an OSD to a phase and are deleted there, as the page says. Each case ends with the cluster as it was before."""
+Each command is taken from the page. The answers to the page's own questions replace its placeholders (osd.5, h1, NAME,
+DEV, FSID, WEIGHT ...).
+
+A run brings an OSD to a phase and is deleted there, as the page says. After each case, the cluster is as it was before.
+"""
 import functools
 import json
 import os
@@ -15,12 +18,12 @@ from .bad_day import slot
 from .world import HERE, LAB
 
 RUNBOOK, LEDGER, RECOVER = "docs/guides/recover-by-hand.md", "docs/concepts/ledger.md", "docs/guides/recover-the-ledger.md"
-LOST = "When it is lost"  # how to recover the ledger
+LOST = "When it is lost"  # heading of the section that recovers the ledger
 DOCUMENTS = os.path.join(HERE, "..", "..")
-# Placeholders that must not be left in what is typed.
-OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|ISSUED)\b"
-# What a person has there: root on the nodes, Ceph's toolbox, the program. Not of the page: the lab has them otherwise.
-THERE = """set -e -o pipefail; cd {folder}; export KUBECONFIG={folder}/kubeconfig-by-hand
+# Placeholders that must not be left in a command.
+PLACEHOLDERS = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|ISSUED)\b"
+# Tools that the page assumes: root on the nodes, Ceph's toolbox, the program. The lab provides them as functions.
+SHELL = """set -e -o pipefail; cd {folder}; export KUBECONFIG={folder}/kubeconfig-by-hand
 ceph() {{ {lab} ceph "$@"; }}
 ssh() {{ {lab} on "$@"; }}
 sgdisk() {{ {lab} on {host} sgdisk "$@"; }}
@@ -31,7 +34,7 @@ osd-migrate() {{ {binary} "$@"; }}
 def run(world):
     world.up()
     world.lab("write", "100")
-    world.adorn()
+    world.customize()
     shutil.copy(os.path.join(world.folder(), "kubeconfig"), os.path.join(world.folder(), "kubeconfig-by-hand"))
     for case, osd in [(prepared, 5), (stopped, 0), (lost, 0), (destroyed, 0), (destroyed, 1), (recreated, 0), (gone, 1)]:
         before, began = world.shape(), time.monotonic()
@@ -59,52 +62,52 @@ def section(heading, page=RUNBOOK):
 
 
 def commands(heading, *words, without=(), page=RUNBOOK):
-    """The commands in a section's indented blocks, in their order; where words are given those that have one of them."""
-    found, begun = [], []
+    """Returns the commands in a section's indented blocks, in their order. With words: those that contain one of them."""
+    found, block = [], []
     for line in re.findall(r"^    (.*)$", section(heading, page), re.MULTILINE):
-        begun.append(line)
-        whole = "\n".join(begun)
+        block.append(line)
+        whole = "\n".join(block)
         if not line.endswith(("|", "\\")) and subprocess.run(["bash", "-n", "-c", whole], capture_output=True, check=False).returncode == 0:
             found.append(whole)
-            begun = []
-    assert not begun, f"{heading}: no end of {begun}"
+            block = []
+    assert not block, f"{heading}: the command is incomplete: {block}"
     chosen = [one for one in found if (not words or any(word in one for word in words)) and not any(word in one for word in without)]
     assert all(any(word in one for one in chosen) for word in words), f"{heading}: not all of {words} are in {found}"
     return chosen
 
 
 def entry(phase, *verbs):
-    """The commands of a phase's entry that begin so."""
+    """Returns the commands of a phase's entry that begin with these verbs."""
     return quoted(re.search(rf"^- (?:<a id=\S+></a>\s+)?\*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1], *verbs)
 
 
 def quoted(text, *verbs):
-    """The commands in a text's sentences that begin so."""
+    """Returns the commands in a text that begin with these verbs."""
     found = [one for one in re.findall("`([^`]+)`", " ".join(text.split())) if one.startswith(verbs)]
     assert len(found) == len(verbs), f"{found} instead of {verbs}"
     return found
 
 
 def typed(world, osd, lines, code=0, **values):
-    """Types commands of the page one after the other in one shell, in which its functions are known; what they print."""
+    """Types commands of the page one after the other in one shell with the page's functions. Returns their output."""
     host = faults.host_of(osd)
     values = {"5": osd, "h1": host, **{name: value for name, value in values.items() if value is not None}}
     fill = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, values), key=len, reverse=True)))
     filled = [fill.sub(lambda found: str(values[found[1]]), line) for line in lines]
     for line in filled:
-        assert not re.search(OPEN, re.sub(r" # .*", "", line)), f"a placeholder is left: {line}"
+        assert not re.search(PLACEHOLDERS, re.sub(r" # .*", "", line)), f"a placeholder is left: {line}"
         print("    " + line.replace("\n", "\n      "), flush=True)
     functions = commands("Before you type", "input() {", "hand() {") + [re.search(r"^ +(osd_migrate\(\) \{.*?^ +\})", read("docs/guides/run.md"), re.M | re.S)[1]]
-    there = THERE.format(folder=world.folder(), lab=LAB, host=host, binary=world.binary)
+    there = SHELL.format(folder=world.folder(), lab=LAB, host=host, binary=world.binary)
     with open(os.path.join(world.folder(), "typed"), "w", encoding="utf-8") as file:
         file.write("\n".join([there, *functions, *filled, ""]))
-    done = world.lab("net", "bash", "-c", 'exec bash < "$0"', file.name, check=False)  # as pasted: what reads on eats what comes next
+    done = world.lab("net", "bash", "-c", 'exec bash < "$0"', file.name, check=False)  # as pasted: what reads stdin gets the next lines
     assert (done.returncode == 0) == (code == 0), f"exit {done.returncode}:\n{filled}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 class Hand:
-    """The pod in which `hand` types."""
+    """The pod in which `hand` runs commands."""
 
     def __init__(self, world, osd):
         self.world, self.osd = world, osd
@@ -119,8 +122,8 @@ class Hand:
 # ---- to a phase, by a run
 
 
-def put_aside(world, job, osd):
-    """The run is ended as the page says; what an agent of its does goes on."""
+def end_run(world, job, osd):
+    """Ends the run as the page says. An agent of the run continues."""
     assert "true" in typed(world, osd, commands("First"), NAME=job)
     world.until("the runner's pod to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
 
@@ -129,28 +132,31 @@ def begin(world, osd):
     return world.start(f"run-{len(world.jobs)}", faults.select(osd))
 
 
-def hold_destroyed(world, osd):
-    """Its slot is destroyed, its disk as it was: the agent that wipes it can't start, and its Job goes too."""
+def run_until_destroyed(world, osd):
+    """Brings an OSD to the phase in which its slot is destroyed and its disk is unchanged.
+
+    The agent that would wipe the disk cannot start, and its Job is deleted. Returns the values of the placeholders.
+    """
     job = begin(world, osd)
-    faults.hold_before_rebuild(world, osd)
-    put_aside(world, job, osd)
+    faults.block_before_rebuild(world, osd)
+    end_run(world, job, osd)
     world.kubectl("delete", "job", "-l", f"osd-migrate.io/osd={osd}")
-    faults.let_pods_go(world)
+    faults.unblock_pods(world)
     return stands(world, osd, state={"destroyed", "exists"})
 
 
 def outlived_by_its_agent(world, osd):
-    """A run that is ended while its agent makes the new OSD: that is finished, and nothing starts it."""
+    """Ends a run while its agent creates the new OSD. The agent completes it, and nothing starts the OSD."""
     job = begin(world, osd)
     agent = lambda: world.get("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild") or {"items": []}  # noqa: E731
     phase = lambda: [pod["status"]["phase"] for pod in agent()["items"]]  # noqa: E731
     world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
-    put_aside(world, job, osd)
+    end_run(world, job, osd)
     world.until("its agent to end", 90, lambda: phase() == ["Succeeded"])
 
 
 def stands(world, osd, state=None):
-    """What the page asks for to tell the phase, as expected; the values of its placeholders."""
+    """Checks the answers to the page's questions about the phase. Returns the values of its placeholders."""
     answers = [list(rights.documents(typed(world, osd, [question]))) for question in commands("Where it stands")]
     (record,), slots, deployments, reports = answers
     assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
@@ -172,7 +178,7 @@ def serves(world, osd, *words):
 
 
 def old_serves_again(world, osd):
-    """Its record is put away by a run that is cancelled."""
+    """Removes the record by a run that is cancelled."""
     world.jobs.append(f"away-{len(world.jobs)}")
     typed(world, osd, commands("Remove the record", "osd-migrate -n rook-ceph cancel", "create job"), NAME=world.jobs[-1])
     assert world.wait_for(world.jobs[-1], 150) == ("Failed", 3), world.log(world.jobs[-1])
@@ -185,7 +191,7 @@ def restore_slot(world, osd, by, code=0, **values):
 
 
 def started(world, osd, values):
-    """A finished OSD that nothing starts."""
+    """Starts a finished OSD that nothing else starts."""
     typed(world, osd, commands("Start an OSD that was created by hand", "delete deployment"))
     typed(world, osd, commands("Remove the record", "--argjson"))
     world.jobs.append(f"adopt-{len(world.jobs)}")
@@ -201,13 +207,13 @@ def started(world, osd, values):
 
 
 def stopped(world, osd):
-    """Its pod is kept from going by a finalizer, so the run waits for it: then the run goes first."""
+    """A finalizer prevents the deletion of the OSD's pod, and the run waits for the pod. The run is ended first."""
     pod = world.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
     finalizers = lambda names: world.kubectl("patch", "pod", pod, "-p", json.dumps({"metadata": {"finalizers": names}}))  # noqa: E731
-    finalizers(["lab.local/held"])
+    finalizers(["lab.local/blocked"])
     job = begin(world, osd)
     world.until(f"osd.{osd} to be stopped", 90, lambda: not faults.is_up(world, osd))
-    put_aside(world, job, osd)
+    end_run(world, job, osd)
     finalizers(None)
     stands(world, osd, state={"exists"})
     serves(world, osd, "annotate", "scale")
@@ -215,8 +221,11 @@ def stopped(world, osd):
 
 
 def destroyed(world, osd):
-    """The old OSD is whole: BlueStore made by hand has its key in its data folder only; Filestore on its data partition."""
-    values, folder, facts = hold_destroyed(world, osd), f"/var/lib/rook/osd{osd}", world.facts(osd)
+    """The old OSD is complete.
+
+    BlueStore that was created by hand has its key only in its data folder, Filestore on its data partition.
+    """
+    values, folder, facts = run_until_destroyed(world, osd), f"/var/lib/rook/osd{osd}", world.facts(osd)
     with Hand(world, osd):
         if facts["kind"].startswith("filestore"):
             folder = "/mnt"
@@ -234,11 +243,11 @@ def destroyed(world, osd):
 
 
 def lost(world, osd):
-    """The ledger of an OSD whose slot is destroyed is deleted, and nobody has a copy."""
-    values = hold_destroyed(world, osd)
+    """The ledger is deleted while the slot of an OSD is destroyed, and there is no copy."""
+    values = run_until_destroyed(world, osd)
     lose_ledger(world, osd)
-    looked = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=RECOVER))
-    assert '"destroyed"' in looked, looked
+    observed = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=RECOVER))
+    assert '"destroyed"' in observed, observed
     kept = world.get("configmap", f"osd-migrate-osd-{osd}")["data"]["deployment"]
     assert re.search(r'--osd-uuid[^0-9a-f]+([0-9a-f-]{36})', kept)[1] == values["OLD"], kept
     with Hand(world, osd):
@@ -254,7 +263,7 @@ def lost(world, osd):
 
 
 def lost_and_put_back(world, osd):
-    """The same, with a copy that was kept."""
+    """The ledger is deleted, and there is a copy."""
     typed(world, osd, commands("Keep a copy", "> ledger.json", page=LEDGER))
     records = world.records()
     lose_ledger(world, osd)
@@ -269,15 +278,15 @@ def lose_ledger(world, osd):
 
 
 def recreated(world, osd):
-    """First under another id, by mistake: that is undone."""
-    values, stray = hold_destroyed(world, osd), len(world.fsids())
+    """The OSD is recreated by hand, first under another id by mistake, which is reverted."""
+    values, misplaced = run_until_destroyed(world, osd), len(world.fsids())
     wipe = commands("Recreate it", "set-group", "lvm zap", "raw list")
     make = commands("Recreate it", "mons=", "printf", "auth get client", "raw prepare", "show-label")
     with Hand(world, osd):
         assert list(rights.documents(typed(world, osd, wipe, **values)))[-1] == {}
         typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)
-        assert slot(world, stray), f"ceph-volume did not make osd.{stray}"
-        typed(world, osd, entry("Misplaced", "ceph osd purge-new"), **{"6": stray})
+        assert slot(world, misplaced), f"ceph-volume did not create osd.{misplaced}"
+        typed(world, osd, entry("Misplaced", "ceph osd purge-new"), **{"6": misplaced})
         typed(world, osd, wipe, **values)
         label = list(rights.documents(typed(world, osd, make, **values)))[-1]
     assert label == {"osd_uuid": slot(world, osd)["uuid"], "whoami": str(osd), "ready": "ready"}, label
@@ -285,7 +294,7 @@ def recreated(world, osd):
 
 
 def prepared(world, osd):
-    """The runner is gone before its agent has finished. Then somebody purges the id, and somebody else removes its key."""
+    """The runner is ended before its agent has finished. Then the id is purged externally, and its key is removed."""
     outlived_by_its_agent(world, osd)
     values = stands(world, osd, state={"exists", "new"})
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
@@ -302,9 +311,11 @@ def prepared(world, osd):
 
 
 def gone(world, osd):
-    """The ledger is deleted and put back; an administrator purges it; the id and its place are put back by hand, a run does
-    the rest; its key is removed on the way."""
-    values, upmaps = hold_destroyed(world, osd), world.shape()["upmaps"]
+    """The ledger is deleted and restored, and an administrator purges the OSD.
+
+    The id and its CRUSH location are restored by hand. A run does the rest, and the key is removed meanwhile.
+    """
+    values, upmaps = run_until_destroyed(world, osd), world.shape()["upmaps"]
     lost_and_put_back(world, osd)
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
     stands(world, osd)
@@ -314,6 +325,6 @@ def gone(world, osd):
     world.lab("ceph", "auth", "rm", f"osd.{osd}")
     log = faults.expect_end(world, begin(world, osd), 0, 300)
     assert f"osd.{osd}: created a Job to restore the slot" in log, log
-    for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
+    for item in upmaps:  # also of other OSDs: without this location CRUSH maps their PGs differently, and the mons remove the upmaps
         pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)

@@ -1,7 +1,9 @@
-"""Everything at random, at intervals of 1 to 6 s, by a seed: runner, agents, kubelets, mon and mgr are
-killed, Leases and node Jobs deleted; admin flags, pools, PG counts and weights change in the middle;
-scrubs and snapshot trims run. At the end all is done under its ids. By name two legacy OSDs; with --full nine
-OSDs of nine kinds under two roots."""
+"""Random disturbances, by a seed, at intervals of 1 to 6 s.
+
+Runner, agents, kubelets, mon and mgr are killed, Leases and node Jobs are deleted. Flags, pools, PG counts and
+weights change meanwhile; scrubs and snapshot trims run. At the end all OSDs are migrated under their ids. Without
+--full two legacy OSDs; with --full nine OSDs of nine kinds under two roots.
+"""
 
 import collections
 import json
@@ -11,10 +13,10 @@ import time
 from . import kills, legacy, sick, variety
 
 SAMPLE = ["bluestore-dev", "filestore-part", "raw", "raw", "raw", "raw"]
-LIMIT = 120  # seconds of chaos; what is not done by then is done in peace
+LIMIT = 120  # seconds of disturbances; the rest of the migration is not disturbed
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 FLAGS = ["noout", "norebalance", "nobackfill", "norecover", "noscrub", "nodeep-scrub"]
-# An agent has four attempts; what this kills are attempts too.
+# An agent has four attempts, and a kill ends an attempt.
 AGENT_KILLS = 2
 NODE_JOBS = "osd-migrate.io/task"
 
@@ -26,19 +28,19 @@ def run(world):
     world.lab("write", "200")
     if world.full:
         homes = [osd for osd, kind in enumerate(kinds) if kind.endswith("-dir")]
-        world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{legacy.FREE}-")
+        world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{legacy.AVAILABLE}-")
         for osd in homes:
-            world.lab("disk", f"h{osd % 3 + 1}", f"{legacy.FREE}-{osd}")
-        variety.dress(world, kinds)
+            world.lab("disk", f"h{osd % 3 + 1}", f"{legacy.AVAILABLE}-{osd}")
+        variety.customize(world, kinds)
     world.lab("client", "start")
     sick.merging_pool(world, 16)
     fsids, epoch, shape = world.fsids(), world.epoch(), world.shape()
     chaos = Chaos(world)
     chaos.until_done(LIMIT * (4 if world.full else 1))
-    chaos.calm()
+    chaos.finish()
     due = [osd for osd, kind in enumerate(kinds) if not kind.startswith("raw")]
     expect(world, chaos, due, fsids, shape)
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     client = json.loads(world.lab("client", "stop").stdout.strip().splitlines()[-1])
     world.say(f"client: {client}")
     assert not client["failed"] and not client["slow"], client
@@ -55,12 +57,12 @@ def expect(world, chaos, due, fsids, shape):
     stores = world.stores()
     assert set(stores.values()) == {"bluestore"}, stores
     after = world.shape()
-    if not world.full:  # directories weigh otherwise than the disks that replace them
+    if not world.full:  # directories have other weights than the disks that replace them
         kept = ("tree", "osds", "flags", "node_flags")
         assert {part: after[part] for part in kept} == {part: shape[part] for part in kept}, (shape, after)
     world.expect_nothing_left()
     world.lab("verify")
-    world.say(f"all done under their ids, every object equal, nothing left behind: {dict(chaos.done)}")
+    world.say(f"all OSDs migrated under their ids, every object equal, nothing left behind: {dict(chaos.done)}")
 
 
 class Chaos:
@@ -78,7 +80,7 @@ class Chaos:
         self.job = self.world.start(f"chaos-{self.jobs}", RUN)
 
     def until_done(self, limit):
-        """Acts at random until the run is finished or the time is over."""
+        """Disturbs the run at random until it is finished or the time is over."""
         acts = [(act, weight) for act, weight in WEIGHTS.items()]
         end = time.monotonic() + limit
         while time.monotonic() < end:
@@ -95,8 +97,8 @@ class Chaos:
                 self.done[name] += 1
                 self.world.say(f"chaos {sum(self.done.values())}: {name.replace('_', ' ')} {remark}")
 
-    def calm(self):
-        """What it changed is put back; a last Job does the rest undisturbed."""
+    def finish(self):
+        """Reverts the changes, and waits for a last Job that is not disturbed."""
         if self.flag_set:
             self.flags()
         if self.pool_there:
@@ -130,7 +132,7 @@ class Chaos:
             return None
         self.agents[open_ones[0]] += 1
         kills.KINDS["agent"](self.world, self.job)
-        return f"(osd.{open_ones[0]} is open)"
+        return f"(osd.{open_ones[0]} is in progress)"
 
     def restart_kubelet(self):
         host = self.rng.choice(["h1", "h2", "h3"])
@@ -146,7 +148,7 @@ class Chaos:
         return ""
 
     def restart(self, daemon, name):
-        """As Rook's pod would: killed, and up again 1 to 3 s later."""
+        """Kills a daemon and starts it again after 1 to 3 s, as its pod would."""
         seconds = f"{self.rng.uniform(1, 3):.1f}"
         start = f"{daemon} -i {name} --setuser ceph --setgroup ceph"
         self.world.lab(
@@ -165,7 +167,7 @@ class Chaos:
         self.world.kubectl("delete", "jobs", "-l", NODE_JOBS, "--wait=false", "--ignore-not-found")
         return ""
 
-    # ---- what an admin, and Ceph itself, do meanwhile
+    # ---- what an administrator and Ceph itself do meanwhile
 
     def flags(self):
         if self.flag_set:
@@ -195,7 +197,7 @@ class Chaos:
         return str(self.pgs)
 
     def weight(self):
-        """Of an OSD that is not open: how an open one is restored is for other scenarios."""
+        """Changes the weight of an OSD that is not in progress. Other scenarios cover OSDs in progress."""
         records = self.world.records()
         conforming = [
             node
@@ -213,7 +215,7 @@ class Chaos:
         return ""
 
     def snapshot(self):
-        """A pool snapshot comes and goes while objects are written: Ceph trims."""
+        """Creates and deletes a pool snapshot while objects are written, so that Ceph trims."""
         self.snap += 1
         script = f"""rados -p merging mksnap s{self.snap}
           for i in 1 2 3 4 5; do echo {self.snap} | rados -p merging put o$i -; done

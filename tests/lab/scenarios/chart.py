@@ -1,5 +1,7 @@
-"""The chart by a real Helm, its hooks really run, and the three doors: each brings one OSD to the declared storage. What the
-accounts may and may not do; what an uninstall refuses, and what it leaves."""
+"""The chart with a real Helm and its hooks, and the three ways to start a run: each migrates one OSD.
+
+Also what the accounts may and may not do, when an uninstall is refused, and what an uninstall leaves behind.
+"""
 import glob
 import json
 import os
@@ -14,20 +16,20 @@ OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNe
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
 SECRET = "ceph-of-the-owner"
-ELSEWHERE = "rook-operator"  # namespace of Rook's operator, where it is not the cluster's
-BESIDE_OLD = [f"operatorNamespace={ELSEWHERE}", "run.scaleOperator=true"]
+ELSEWHERE = "rook-operator"  # namespace of Rook's operator, if it is not the cluster's
+OLD_ROOK = [f"operatorNamespace={ELSEWHERE}", "run.scaleOperator=true"]
 BOOTSTRAP = "client.bootstrap-osd"
 
 
 def run(world):
     world.up(manifests=False)
     world.lab("write", "100")
-    world.adorn()
+    world.customize()
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
 
     umbrella(world)
     helm(world, "install")
-    assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "a run may start by itself"
+    assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "the CronJob is not suspended"
     helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
     can_i(world)
     restricted(world)
@@ -37,7 +39,7 @@ def run(world):
     by_kubectl(world)
     by_schedule(world)
     world.expect_migrated(before, fsids, [0, 1, 5])
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     events(world, "CephCluster", "rook-ceph", 3)
     preflight_passes(world)
     gone(world)
@@ -46,7 +48,10 @@ def run(world):
 
 
 def helm(world, verb, values=(), code=0):
-    """`helm VERB` of the release; for install and upgrade with what the lab needs, and these values. What it printed."""
+    """Runs `helm VERB` of the release. Returns its output.
+
+    Install and upgrade get the values that the lab needs, and these values.
+    """
     began, words = time.monotonic(), [verb, "osd-migrate"]
     if verb != "uninstall":
         words += [CHART, *(word for value in (*OF_THE_LAB, *values) for word in ("--set", value))]
@@ -56,9 +61,9 @@ def helm(world, verb, values=(), code=0):
 
 
 def helm_binary():
-    """The one that build/install made, or another one to try: LAB_HELM=/path/of/helm."""
+    """Returns the Helm that build/install installed, or another one: LAB_HELM=/path/of/helm."""
     found = sorted(glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm")))
-    assert found, "no Helm: build/install helm"
+    assert found, "Helm is not installed. Install it: build/install helm"
     return os.environ.get("LAB_HELM", found[-1])
 
 
@@ -70,7 +75,7 @@ def run_helm(world, *words, code=0):
 
 
 def umbrella(world):
-    """As a part of a chart of charts: its preflight guards what else is in it, here a stand-in for Rook's own chart."""
+    """The chart as a part of an umbrella chart: the preflight guards the rest of it, here in place of Rook's own chart."""
     folder = os.path.join(world.folder(), "umbrella")
     os.makedirs(os.path.join(folder, "templates"), exist_ok=True)
     part = {"name": "osd-migrate", "version": "0.1.0", "repository": f"file://{os.path.realpath(CHART)}"}
@@ -85,16 +90,16 @@ def umbrella(world):
     said = run_helm(world, "upgrade", "storage", folder, *values, "--set", "rook=new", code=1)
     assert "3 legacy OSDs" in said and "pre-upgrade" in said, said
     version = lambda: world.get("configmap", "rook")["data"]["version"]  # noqa: E731
-    assert version() == "old", "the upgrade went on"
+    assert version() == "old", "the upgrade was not refused"
     run_helm(world, "upgrade", "storage", folder, *values, "--set", "rook=new,osd-migrate.preflight.enabled=false")
     assert version() == "new"
     run_helm(world, "uninstall", "storage")
     world.delete("osd-migrate-preflight")
-    world.say("as a part of an umbrella chart it keeps the rest from being upgraded, until it is told not to")
+    world.say("as a part of an umbrella chart, the preflight prevents the upgrade of the rest until it is disabled")
 
 
 def can_i(world):
-    """`kubectl auth can-i` of what must not be: whoever has the token has no more than the Role says."""
+    """Checks with `kubectl auth can-i` that the accounts have only the rights of their Roles."""
     table = [
         ("get", "secrets/rook-ceph-mon", "yes"),
         ("get", "secrets/other", "no"),
@@ -126,7 +131,7 @@ def may(world, account, table):
 
 
 def restricted(world):
-    """The runner's pod, as the chart has it without the lab's host network, is let in where the restricted profile is enforced."""
+    """Checks that a namespace with the restricted profile admits the runner's pod, without the lab's host network."""
     world.lab("kubectl", "create", "namespace", "restricted")
     world.lab("kubectl", "label", "namespace", "restricted", "pod-security.kubernetes.io/enforce=restricted")
     world.lab("kubectl", "-n", "restricted", "create", "serviceaccount", "osd-migrate")
@@ -153,12 +158,12 @@ def preflight_refuses(world):
     left = [kind for kind in ("serviceaccount", "role", "rolebinding") if world.get(kind, "osd-migrate-preflight")]
     assert helm_revision(world) == revision + 1 and not world.closed()
     world.delete("osd-migrate-preflight")
-    # What Helm has deleted of it, made once more.
+    # Create again what Helm has deleted of it.
     hooks = [text for text in run_helm(world, "get", "hooks", "osd-migrate").split("\n---\n") if "kind: Job" not in text]
     world.lab("kubectl", "apply", "-f", "-", stdin="\n---\n".join(hooks))
     writes = [("create", "jobs.batch"), ("patch", "cephclusters.ceph.rook.io"), ("update", "configmaps"), ("delete", "pods"), ("list", "secrets")]
     may(world, "-preflight", [("get", "configmaps", "yes"), ("get", "secrets/rook-ceph-mon", "yes"), *((*what, "no") for what in writes)])
-    world.say(f"preflight: refused, and names all three; of its account is left: {left}")
+    world.say(f"preflight: refused, and names all three OSDs; objects of its account that are left: {left}")
 
 
 def helm_revision(world):
@@ -171,7 +176,7 @@ def stopped(world, osd):
 
 
 def started_again(world, job):
-    """The hook's pod was lost after it had made the Job: the next one finds it, and the upgrade goes through."""
+    """The hook's pod was lost after it had created the Job: the next pod finds the Job, and the upgrade succeeds."""
     hooks = run_helm(world, "get", "hooks", "osd-migrate").split("\n---\n")
     [start] = [hook for hook in hooks if "kind: Job" in hook and "osd-migrate.io/part: start" in hook]
     world.lab("kubectl", "create", "-f", "-", stdin=start)
@@ -185,20 +190,23 @@ def started_again(world, job):
 
 
 def by_upgrade(world):
-    """Door: Helm. The hook makes the Job and returns; an upgrade meanwhile leaves it running; an uninstall is refused."""
+    """Starts a run with Helm.
+
+    The hook creates the Job and returns. An upgrade meanwhile does not disturb the Job. An uninstall is refused.
+    """
     began = time.monotonic()
     helm(world, "upgrade", values=["start.enabled=true", CONFIRMED, UNCHECKED, "run.select={osd.0}"])
     job = f"osd-migrate-r{helm_revision(world)}"
     assert world.result(job) is None, "Helm waited for the run"
-    world.say(f"helm returned after {time.monotonic() - began:.1f} s, {job} runs")
+    world.say(f"helm returned after {time.monotonic() - began:.1f} s, {job} is running")
     world.until("osd.0 to be stopped", 90, lambda: stopped(world, 0))
     uid = world.get("job", job)["metadata"]["uid"]
     pods = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
     refused = helm(world, "uninstall", code=1)
     assert "osd-migrate-uninstall" in refused and world.get("cronjob", "osd-migrate"), refused
-    assert "in progress: osd.0" in refused and f"osd-migrate -n {NAMESPACE} cancel" in refused, f"Helm does not say why: {refused}"
+    assert "in progress: osd.0" in refused and f"osd-migrate -n {NAMESPACE} cancel" in refused, f"Helm prints no reason: {refused}"
     world.delete("osd-migrate-uninstall")
-    # Helm takes it for half uninstalled from now on; nothing of it was deleted.
+    # Helm now considers the release partly uninstalled, but nothing of it was deleted.
     run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}"])
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
@@ -206,11 +214,11 @@ def by_upgrade(world):
     now = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
     assert there["metadata"]["uid"] == uid and now == pods, f"the run was disturbed: pods {pods}, then {now}"
     assert [record["osd"] for record in world.closed()] == [0], world.closed()
-    world.say("door 1, helm upgrade: osd.0 is migrated, the upgrade in between left the run alone")
+    world.say("helm upgrade: osd.0 is migrated, an upgrade meanwhile did not disturb the run")
 
 
 def by_kubectl(world):
-    """Door: kubectl. With a user that its owner made, and Rook's Secret out of reach."""
+    """Starts a run with kubectl. The Ceph user was created by hand, and Rook's Secret cannot be read."""
     own_user.by_hand(world, SECRET)
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}", f"ceph.secretName={SECRET}"])
     for secret, expected in (("rook-ceph-mon", "no"), (SECRET, "yes")):
@@ -222,25 +230,28 @@ def by_kubectl(world):
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     assert not world.get("job", job)["status"].get("failed"), "a pod that was drained counts as failed"
     own_user.expect_acts(world, world.written()[len(written) :], made=0)
-    events(world, "Job", job, 1)  # the CronJob keeps its last three only
+    events(world, "Job", job, 1)  # now, because the CronJob retains only its last three Jobs
     not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
-    world.say("door 2, kubectl create job: osd.1 is migrated")
+    world.say("kubectl create job: osd.1 is migrated")
 
 
 def drained(world, job):
-    """The runner's node is drained with an OSD stopped: the Job makes the next pod, and does not count the one that went."""
+    """The runner's node is drained while an OSD is stopped.
+
+    The Job creates the next pod, and does not count the evicted one as failed.
+    """
     world.until("osd.1 to be stopped", 120, lambda: stopped(world, 1))
     pods = lambda: (world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}") or {"items": []})["items"]
     [first] = [pod["metadata"]["name"] for pod in pods()]
     said = world.evict(first)
     assert not said, said
     world.until("the next pod", 60, lambda: [pod for pod in pods() if pod["metadata"]["name"] != first])
-    world.say("drained with osd.1 stopped: the next pod goes on")
+    world.say("drained while osd.1 is stopped: the next pod continues")
 
 
 def not_allowed(world):
-    """A user that lacks a capability: named, with the command that gives it, and that command does."""
+    """A capability of the Ceph user is missing: the message has the command that grants it, and the command works."""
     world.lab("on", "adm", "ceph", "auth", "caps", own_user.USER, "mon", "allow r")
     job = world.start("not-allowed")
     assert world.wait_for(job, 60) == ("Failed", 10), world.log(job)
@@ -250,25 +261,25 @@ def not_allowed(world):
     world.lab("on", "adm", "sh", "-c", f"ceph auth caps {command}")
     job = world.start("allowed")
     assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
-    world.say("a user without its capabilities: exit 10, with the command that mends it, typed: exit 0")
+    world.say("a user without its capabilities: exit 10, with the command that fixes it; after the command: exit 0")
 
 
 def scheduled(world):
-    """Jobs that the schedule made, the oldest first."""
+    """Returns the Jobs that the schedule created, the oldest first."""
     jobs = (world.get("jobs") or {"items": []})["items"]
     of = [job for job in jobs if "batch.kubernetes.io/cronjob-scheduled-timestamp" in job["metadata"].get("annotations", {})]
     return [job["metadata"]["name"] for job in sorted(of, key=lambda job: job["metadata"]["creationTimestamp"])]
 
 
 def operator_elsewhere(world):
-    """Rook's operator is in a namespace where the run does not look: that it works for this cluster is seen all the same."""
+    """Rook's operator is in a namespace that the run does not observe. The run detects nevertheless that it is running."""
     world.lab("kubectl", "create", "namespace", ELSEWHERE)
     operator = rook.Rook(world, "1.14.3", namespace=ELSEWHERE)
     operator.appear()
     operator.check()
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED])
-    job = world.start("looks-here")
-    world.until("it to be missed", 60, lambda: "(value operatorNamespace)" in world.log(job))
+    job = world.start("wrong-namespace")
+    world.until("the run to report it", 60, lambda: "(value operatorNamespace)" in world.log(job))
     assert world.result(job) is None and not world.records(), world.log(job)
     if world.full:
         refused = helm(world, "uninstall", code=1)
@@ -277,76 +288,82 @@ def operator_elsewhere(world):
         run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     world.delete(job)
     world.until("its pods to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
-    world.say(f"an operator in {ELSEWHERE}, and no word of that: nothing is begun")
+    world.say(f"an operator in {ELSEWHERE}, and no value that names it: no OSD is recorded")
     return operator
 
 
 def by_schedule_unconfirmed(world):
-    """Door: the schedule, not confirmed: it reports, and ends well. What is looked at meanwhile shortens the wait for its minute."""
+    """Starts a run by the schedule, not confirmed: it reports, and ends with 0.
+
+    The checks before it shorten the wait for its minute.
+    """
     report = world.until("the schedule to start a run", 90, lambda: scheduled(world))[0]
     helm(world, "upgrade", values=[UNCHECKED])
     for job in scheduled(world):
         assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
     log = world.log(report)
     assert "not confirmed" in log and "osd.5" in log and not world.closed(), log
-    told = [(e["type"], e["reason"]) for e in ours(world, "Job", report)]
-    assert told == [("Warning", "MigrationFinished")], told  # who made the schedule reads no logs
-    world.say("door 3, the schedule, not confirmed: reported, exit 0")
+    reported = [(e["type"], e["reason"]) for e in own_events(world, "Job", report)]
+    assert reported == [("Warning", "MigrationFinished")], reported  # nobody reads the log of a scheduled run
+    world.say("the schedule, not confirmed: reported, exit 0")
 
 
 def by_schedule(world):
-    """Door: the schedule, confirmed: it mends, Rook's operator set aside in its namespace."""
+    """Starts a run by the schedule, confirmed: it migrates, with Rook's operator scaled to 0 in its namespace."""
     operator = operator_elsewhere(world)
     known = scheduled(world)
-    helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED, *BESIDE_OLD])
+    helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED, *OLD_ROOK])
     world.lab("on", "adm", "ceph", "auth", "rm", BOOTSTRAP)  # as Rook 1.19 and later does
-    mend = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
+    confirmed = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
     world.until("osd.5 to be stopped", 120, lambda: stopped(world, 5))
-    assert operator.replicas() == 0, "the operator runs beside it"
-    helm(world, "upgrade", values=[UNCHECKED, *BESIDE_OLD])  # no second tick while this is looked at
-    assert world.wait_for(mend, 300) == ("Complete", 0), world.log(mend)
+    assert operator.replicas() == 0, "the operator is running"
+    helm(world, "upgrade", values=[UNCHECKED, *OLD_ROOK])  # no second run while this one is checked
+    assert world.wait_for(confirmed, 300) == ("Complete", 0), world.log(confirmed)
     assert [record["osd"] for record in world.closed()] == [0, 1, 5], world.closed()
-    assert f"created the user {BOOTSTRAP}" in world.log(mend) and not own_user.is_there(world, BOOTSTRAP), world.log(mend)
+    assert f"created the user {BOOTSTRAP}" in world.log(confirmed) and not own_user.is_there(world, BOOTSTRAP), world.log(confirmed)
     for job in scheduled(world):
         world.delete(job)
-    assert operator.replicas() == 1, "the operator was not put back"
+    assert operator.replicas() == 1, "the operator was not scaled back"
     operator.vanish()
-    world.say("door 3, the schedule, confirmed: osd.5 is migrated, the operator at 0 meanwhile")
+    world.say("the schedule, confirmed: osd.5 is migrated, the operator at 0 meanwhile")
 
 
-def ours(world, kind, name):
-    """The events that we published about something, the oldest first."""
+def own_events(world, kind, name):
+    """Returns the events of osd-migrate about an object, the oldest first."""
     about = lambda e: (e["involvedObject"].get("kind"), e["involvedObject"]["name"], e.get("reportingComponent"))  # noqa: E731
     found = [e for e in world.get("events")["items"] if about(e) == (kind, name, "osd-migrate.io/runner")]
     return sorted(found, key=lambda e: e["eventTime"])
 
 
 def events(world, kind, name, times):
-    """`kubectl describe` tells what became of each OSD. (A run that finds nothing to do finishes, too.)"""
+    """Checks that `kubectl describe` shows the progress of each OSD. (A run with nothing to do finishes, too.)"""
     story = ["OsdRecorded", "OsdStopped", "OsdDestroyed", "OsdPrepared", "OsdMigrated"]
-    found = ours(world, kind, name)
-    reasons = [e["reason"] for e in found if e["reason"] != "MigrationProgressed"]  # told by a runner that goes on with what stands
+    found = own_events(world, kind, name)
+    reasons = [e["reason"] for e in found if e["reason"] != "MigrationProgressed"]  # of a runner that continues a record
     assert all(reasons.count(reason) == times for reason in story), (kind, reasons)
-    begins = reasons.index(story[0])  # a report by schedule came before
+    begins = reasons.index(story[0])  # a report by schedule precedes it
     assert reasons[begins : begins + len(story) + 1] == [*story, "MigrationFinished"], (kind, reasons)
-    told = world.kubectl("describe", kind.lower(), name)
-    assert all(f" {e['message'][:40]}" in told for e in found), told
+    described = world.kubectl("describe", kind.lower(), name)
+    assert all(f" {e['message'][:40]}" in described for e in found), described
     world.say(f"events of the {kind}: {' '.join(story)} {times} times, and MigrationFinished")
 
 
 def preflight_passes(world):
-    """Beside a Rook that runs and that somebody keeps off its CephCluster: it asks about Rook what a run would ask."""
+    """The preflight passes alongside a running Rook that a person's label keeps from reconciling.
+
+    It checks Rook in the same way as a run.
+    """
     operator = rook.Rook(world, "1.20.1", namespace=ELSEWHERE)
     operator.appear()
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}=by-its-owner")
-    said = helm(world, "upgrade", values=BESIDE_OLD)
-    assert "no legacy OSDs: osd-migrate does not block an upgrade" in said, f"Helm does not say what the preflight found: {said}"
+    said = helm(world, "upgrade", values=OLD_ROOK)
+    assert "no legacy OSDs: osd-migrate does not block an upgrade" in said, f"Helm prints no result: {said}"
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
     operator.vanish()
-    assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded is still there"
+    assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded still exists"
     for kind in ("serviceaccount", "role", "rolebinding"):
-        assert not world.get(kind, "osd-migrate-preflight"), f"the preflight's {kind} is still there"
-    world.say("preflight: passes, and leaves nothing")
+        assert not world.get(kind, "osd-migrate-preflight"), f"the preflight's {kind} still exists"
+    world.say("preflight: passes, and leaves nothing behind")
 
 
 def gone(world):
@@ -360,28 +377,30 @@ def gone(world):
     assert all(re.fullmatch(allowed, name) for name in left), left
     cluster = world.lab("kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name").stdout
     assert "osd-migrate" not in cluster, cluster
-    world.say(f"uninstalled; for a person to delete: {', '.join(left)}")
+    world.say(f"uninstalled; left for a person to delete: {', '.join(left)}")
 
 
 def once_more(world):
-    """Installed anew, with a run at once; then the CephCluster goes first, and the release after it: nobody is left to ask."""
+    """Installs again, with a run at once. Then the CephCluster is deleted before the release is uninstalled."""
     helm(world, "install", values=["start.enabled=true", "run.select={osd.0}"])
     job = f"osd-migrate-r{helm_revision(world)}"
-    started_again(world, job)  # of revision 1, as the Role is that `forbidden` renders
+    started_again(world, job)  # of revision 1, like the Role that `forbidden` renders
     assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
-    assert not ours(world, "Job", job), "a run that found nothing to do is not quiet"
+    assert not own_events(world, "Job", job), "a run that found nothing to do published events"
     world.kubectl("delete", "cephcluster", "rook-ceph")
     said = helm(world, "upgrade")
     assert f"namespace {NAMESPACE} has no CephCluster" in said, said
     helm(world, "uninstall")
-    world.say(f"installed anew: {job} found nothing to do; uninstalled after the CephCluster")
+    world.say(f"installed again: {job} found nothing to do; uninstalled after the CephCluster was deleted")
 
 
 def forbidden(world):
-    """Nothing that an account of ours asked for was refused: the Roles are large enough. That they are not too large is seen
-    after all scenarios."""
-    # An operator in the cluster's own namespace is scaled by the scenario beside.
-    for values in ([], BESIDE_OLD, *([BESIDE_OLD[1:]] if world.full else [])):
+    """Checks that the API server refused no request of osd-migrate's accounts, so the Roles grant enough.
+
+    After all scenarios, `check_rights` checks that the Roles do not grant too much.
+    """
+    # The scenario `beside` scales an operator in the cluster's own namespace.
+    for values in ([], OLD_ROOK, *([OLD_ROOK[1:]] if world.full else [])):
         given = [word for value in ("start.enabled=true", *values) for word in ("--set", value)]
         manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", *given)
         type(world).granted |= rights.granted(world, manifests)
@@ -391,4 +410,4 @@ def forbidden(world):
     accounts = {account for account, *_ in done}
     assert accounts == {"osd-migrate", "osd-migrate-node", "osd-migrate-preflight", "osd-migrate-start"}, accounts
     assert not refused, refused
-    world.say(f"{len(done)} different requests of our {len(accounts)} accounts, none was refused")
+    world.say(f"{len(done)} different requests of {len(accounts)} accounts, none was refused")

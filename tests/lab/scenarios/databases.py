@@ -1,6 +1,9 @@
-"""OSDs of u1 that are there get their databases on another disk, as the CephCluster declares it: one on LVM, its agent killed on
-the way, and a raw one, whose group is full by the time its volume is to be made. Then they are encrypted too, and with them one
-whose database was on a disk of its own, and one that lies in a directory. Somebody else's volume lies beside the databases."""
+"""Existing OSDs of u1 get databases on another disk, as the CephCluster declares it.
+
+First an OSD on LVM, whose agent is killed meanwhile, and a raw OSD, whose volume group is full when its database is to
+be created. Then these are encrypted too, with an OSD whose database was on its own disk, and an OSD in a directory. The
+volume group of the databases also has a volume that does not belong to Ceph.
+"""
 from . import kills, own_user
 from .lvm import NEIGHBOUR, content, tags
 from .new_osds import by_id, seconds
@@ -13,14 +16,14 @@ DATABASE_MIB = 1024
 
 def run(world):
     world.up(layout="0=raw", osds=3, uml=True)
-    for disk in [*DISKS.values(), "own-db", "free"]:
+    for disk in [*DISKS.values(), "own-db", "available"]:
         world.lab("disk", "u1", disk)
     world.lab("disk", "u1", "8", "meta")
     world.lab("disk", "u1", "12", "system")
     kinds = {RAW: ["raw"], LVM: ["lvm"], RAW_DB: ["raw-db", node(world, "own-db")], DIRECTORY: ["filestore-dir"]}
     for osd, (kind, *group) in kinds.items():
         world.lab("volume-osd", str(osd), kind, node(world, DISKS.get(osd, "system")), *group)
-        world.say(f"osd.{osd} is made: {kind}")
+        world.say(f"osd.{osd} is created: {kind}")
     world.lab("write", "100")
     world.lab("wait-clean", "120")
     world.confirm()
@@ -43,40 +46,43 @@ def declare(world, size_mib=DATABASE_MIB, is_encrypted=False, **more):
 
 
 def too_large(world):
-    """A database that has no room on its disk: nothing is begun, and the reason is told."""
+    """A database for which its disk has not enough space: no OSD is recorded, and the reason is reported."""
     declare(world, 20000)
     fsids, written = world.fsids(), world.written()
     job = world.start("too-large", ["run", "--select", f"osd.{LVM}"])
     result = world.wait_for(job, 300)
     log = world.log(job)
     assert "there is not enough space for its database on" in log, log
-    # The first act makes the user that runs act as.
+    # The first act creates the Ceph user of the runs.
     new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
     assert (world.fsids(), new, world.records()) == (fsids, [], {}), (result, new, log)
-    world.say(f"a database without room for it: nothing is done, {result[0]} with exit code {result[1]}")
+    world.say(f"not enough space for a database: nothing is done, {result[0]} with exit code {result[1]}")
 
 
 def on_lvm(world):
-    """The disk is blank, and gets its volume group; the agent is killed when it has made its volumes, which ceph-volume fills
-    then: groups, volumes and what is mounted are left behind."""
+    """The metadata disk is blank and gets a volume group.
+
+    The agent is killed after it has created its volumes, while ceph-volume writes to them. Volume groups, volumes and
+    mounts are left behind.
+    """
     declare(world)
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     job = world.start("on-lvm", ["run", "--select", f"osd.{LVM}"])
     is_created = lambda: {lv["lv_name"].rsplit("-", 5)[0] for lv in volumes(world)} >= {"osd-block", "osd-db"}  # noqa: E731
-    # Its own old volume is called so too.
+    # The name of its own old volume begins in the same way.
     old = {lv["lv_name"] for lv in volumes(world)}
-    world.until("its volumes to be there", 200, lambda: is_created() and not old & {lv["lv_name"] for lv in volumes(world)})
+    world.until("its volumes to exist", 200, lambda: is_created() and not old & {lv["lv_name"] for lv in volumes(world)})
     kills.KINDS["agent"](world, job)
     left = [lv["vg_name"] for lv in volumes(world)]
     assert len(left) == 2, f"left behind: {left}"
     result = world.wait_for(job, 600)
     assert result == ("Complete", 0), (result, world.log(job))
     done(world, before, fsids, [LVM])
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     world.expect_nothing_left()
     has_database(world, LVM)
     on_meta(world, 1)
-    world.say("from LVM to LVM with its database on another disk; its agent died and left two groups behind: one volume each is there")
+    world.say("from LVM to LVM with a database on another disk; the killed agent left two groups behind: each has one volume")
 
 
 def a_neighbour(world):
@@ -86,7 +92,10 @@ def a_neighbour(world):
 
 
 def full(world):
-    """Once the OSD is stopped, its room is taken: it is left alone with the reason, and finished when there is room again."""
+    """When the OSD is stopped, another volume fills the group.
+
+    The OSD is quarantined with the reason. It is completed when there is enough space again.
+    """
     before, fsids = world.shape(), world.fsids()
     (vg,) = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"] == "neighbour"}
     job = world.start("full", ["run", "--select", f"osd.{RAW}"])
@@ -106,11 +115,11 @@ def full(world):
     world.expect_nothing_left()
     has_database(world, RAW)
     on_meta(world, 2)
-    world.say("raw to LVM with its database elsewhere; without room it was left alone with the reason, with room again it was finished")
+    world.say("raw to LVM with a database on another disk; without enough space it was quarantined, with enough space completed")
 
 
 def encrypted(world):
-    """Two changes in one redo. Those that have a volume for their database have it again; the raw one gets one."""
+    """Two changes in one migration. OSDs with a volume for their database have one again; the raw OSD gets one."""
     declare(world, is_encrypted=True)
     migrated(world, "encrypted", [RAW, LVM, RAW_DB])
     world.expect_nothing_left()
@@ -120,15 +129,15 @@ def encrypted(world):
             assert crypt(world, of(world, osd, kind)), f"{kind} of osd.{osd} is plain"
     on_meta(world, 3)
     found = world.lab("on", "u1", "blkid", "-p", by_id("own-db"), check=False).stdout.strip()
-    assert not found, f"on the disk of the old database: {found}"
+    assert not found, f"the disk of the old database contains: {found}"
     world.say("all three encrypted, data and database")
 
 
 def from_directory(world):
-    """Onto a free disk, encrypted, with its database on the shared one: three changes in one redo."""
+    """To an available disk, encrypted, with its database on the shared disk: three changes in one migration."""
     directory = f"/var/storage/data{DIRECTORY}/osd{DIRECTORY}"
     world.lab("on", "u1", "test", "-e", f"{directory}/whoami")
-    declare(world, is_encrypted=True, devices=[{"name": by_id("free")}])
+    declare(world, is_encrypted=True, devices=[{"name": by_id("available")}])
     fsids, epoch = world.fsids(), world.epoch()
     job = world.start("directory")
     result = world.wait_for(job, 1200)
@@ -136,19 +145,19 @@ def from_directory(world):
     world.lab("wait-clean", "120")
     now = world.fsids()
     assert {osd for osd in fsids if now.get(osd) != fsids[osd]} == {DIRECTORY} and now.keys() == fsids.keys(), (fsids, now)
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     world.expect_nothing_left()
     world.lab("verify")
     has_database(world, DIRECTORY)
     assert crypt(world, of(world, DIRECTORY, "block")) and crypt(world, of(world, DIRECTORY, "db"))
     on_meta(world, 4)
     gone = world.lab("on", "u1", "test", "-e", directory, check=False).returncode
-    assert gone != 0, f"{directory} is there"
+    assert gone != 0, f"{directory} still exists"
     closed = len(world.closed())
     job = world.start("nothing-more")
     result = world.wait_for(job, 300)
     assert result == ("Complete", 0) and len(world.closed()) == closed, (result, world.log(job))
-    world.say("from a directory to a free disk, encrypted, its database elsewhere; once more: nothing to do")
+    world.say("from a directory to an available disk, encrypted, its database on another disk; second run: nothing to do")
 
 
 def has_database(world, osd):
@@ -160,7 +169,7 @@ def has_database(world, osd):
 
 
 def on_meta(world, count):
-    """So many databases, all in one group, which is on that disk."""
+    """Checks the number of databases, and that all are in one volume group, on the metadata disk."""
     names = sorted(lv["lv_name"] for lv in volumes(world) if lv["lv_name"].startswith("osd-db-"))
     groups = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"].startswith("osd-db-")}
     vg = world.lab("on", "u1", "pvs", "--nohints", "--noheadings", "-o", "vg_name", by_id("meta")).stdout.strip()

@@ -1,10 +1,12 @@
-"""What does not fit together on a real cluster, and that nobody's record speaks of: told, in words and for programs, and left
-alone."""
+"""Inconsistencies of a real cluster that no record explains.
+
+They are reported, as text and as JSON, and osd-migrate changes nothing about them.
+"""
 import json
 import re
 
 ID = 7  # of no OSD
-LOST = "1a2b3c4d-0000-4000-8000-00000000d1f7"  # an OSD that is not there
+LOST = "1a2b3c4d-0000-4000-8000-00000000d1f7"  # fsid of an OSD that does not exist
 FOUND = {
     "key-without-osd": f"osd.{ID}",
     "dmcrypt-key-without-osd": LOST,
@@ -13,8 +15,8 @@ FOUND = {
 }
 
 
-def told(world):
-    leave(world)
+def expect_reported(world):
+    create_drift(world)
     try:
         written = world.written()
         table, text = world.start("drift"), world.start("drift-json", ["plan", "-o", "json"])
@@ -30,13 +32,13 @@ def told(world):
             of_kind = [event["message"] for event in events if event["involvedObject"]["kind"] == kind]
             assert sorted(of_kind) == sorted(found.values()), (kind, of_kind)
         assert world.written() == written, "something was changed"
-        assert world.get("deployment", FOUND["deployment-without-osd"]), "what is not ours is gone"
+        assert world.get("deployment", FOUND["deployment-without-osd"]), "osd-migrate deleted a Deployment that is not its own"
     finally:
-        put_away(world)
-    world.say(f"drift is told, by a run too, and nothing is done about what is not ours: {', '.join(sorted(found))}")
+        clean_up(world)
+    world.say(f"drift is reported, also by a run, and nothing is changed: {', '.join(sorted(found))}")
 
 
-def leave(world):
+def create_drift(world):
     ceph(world, "osd", "setmaxosd", str(ID + 1))
     ceph(world, "auth", "add", f"osd.{ID}", "mon", "allow r")
     ceph(world, "config-key", "set", f"dm-crypt/osd/{LOST}/luks", "not-a-key")
@@ -50,7 +52,7 @@ def leave(world):
     world.lab("kubectl", "-n", "rook-ceph", "create", "-f", "-", stdin=json.dumps(orphan))
 
 
-def put_away(world):
+def clean_up(world):
     world.kubectl("delete", "deployment", f"rook-ceph-osd-{ID}", "--ignore-not-found")
     ceph(world, "osd", "rm-noout", "osd.3")
     ceph(world, "config-key", "rm", f"dm-crypt/osd/{LOST}/luks")

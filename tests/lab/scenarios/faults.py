@@ -1,6 +1,9 @@
-"""Real faults. In `make test`: ceph-volume fails and dies half-way, and a disk of another OSD is put in the place of ours
-between inspect and rebuild. With --full, on six legacy OSDs, also: every other fault of ceph-volume, kernel names that change
-while the OSD is stopped, a second OSD that dies on another host right after our stop, a node that loses power."""
+"""Real faults.
+
+In `make test`: ceph-volume fails or is killed before it has finished, and a disk of another OSD replaces the OSD's disk
+between inspect and rebuild. With --full, on six legacy OSDs, also: every other fault of ceph-volume, kernel names that
+change while the OSD is stopped, a second OSD that fails on another host right after a stop, a node that loses power.
+"""
 import os
 import subprocess
 import time
@@ -29,10 +32,10 @@ def run(world):
     world.up(layout=TWO)
     before, fsids = begin(world)
     foreign_disks(world, every=False)
-    # Three attempts may fail past the stop; the fourth would be the last.
+    # Three attempts may fail after the stop; the fourth would be the last.
     fail(world, 0, ["fail-mkfs", "kill-in-mkfs", "kill-after-mkfs"])
     expect(world, "faults", RUN, 0, 300)
-    told(world, "faults", 0)
+    print_faults(world, "faults", 0)
     world.expect_migrated(before, fsids, [0, 5])
 
 
@@ -43,7 +46,7 @@ def begin(world):
     return world.shape(), world.fsids()
 
 
-# ---- words
+# ---- building blocks
 
 def host_of(osd):
     return f"h{osd % 3 + 1}"
@@ -69,14 +72,14 @@ def fail(world, osd, faults):
     world.lab("on", host_of(osd), "bash", "-c", 'printf "%s\\n" "${@:2}" > "$1"', "-", f"/run/udev/lab-faults-osd.{osd}", *faults)
 
 
-def told(world, job, *osds):
-    """Which faults happened, and what people were told of them."""
+def print_faults(world, job, *osds):
+    """Checks that all faults happened, and prints what the runner reported."""
     for osd in osds:
         list_ = f"/run/udev/lab-faults-osd.{osd}"
         happened = world.lab("on", host_of(osd), "cat", list_ + ".done").stdout.split()
         left = world.lab("on", host_of(osd), "cat", list_).stdout.split()
         assert not left, f"faults of osd.{osd} that did not happen: {left}"
-        world.say(f"osd.{osd} suffered {', '.join(happened)}; the runner said:")
+        world.say(f"faults of osd.{osd}: {', '.join(happened)}; the runner reported:")
     for line in world.log(job).splitlines():
         if "failed" in line.lower() or "refused" in line.lower() or "quarantined" in line:
             print("    " + line[:600], flush=True)
@@ -87,40 +90,40 @@ def milestone(world, osd, word):
     return record and any(done == word for done, _ in record["milestones"])
 
 
-def hold_pods(world):
-    """No new pod in the namespace: what waits for a node agent waits."""
-    world.kubectl("create", "quota", "lab-hold", "--hard=pods=0")
+def block_pods(world):
+    """Prevents new pods in the namespace, so that a run waits for its node agent."""
+    world.kubectl("create", "quota", "lab-no-pods", "--hard=pods=0")
 
 
-def let_pods_go(world):
-    world.kubectl("delete", "quota", "lab-hold")
+def unblock_pods(world):
+    world.kubectl("delete", "quota", "lab-no-pods")
 
 
-def hold_before_rebuild(world, osd):
-    """The run at the point where the OSD is destroyed, its old data is there, and the agent that wipes it can't start."""
+def block_before_rebuild(world, osd):
+    """Waits until the OSD is destroyed and its old data still exists. The agent that would wipe the disk cannot start."""
     world.until(f"osd.{osd} to be proven", 90, lambda: milestone(world, osd, "proof"), pause=0.1)
-    hold_pods(world)
+    block_pods(world)
     world.until(f"osd.{osd} to be destroyed", 90, lambda: milestone(world, osd, "rebuild"), pause=0.1)
     agent = f"osd-migrate-rebuild-{osd}-"
-    world.until("the Job that rebuilds it", 30, lambda: any(job["metadata"]["name"].startswith(agent) for job in world.get("jobs")["items"]))
+    world.until("the Job of its rebuild", 30, lambda: any(job["metadata"]["name"].startswith(agent) for job in world.get("jobs")["items"]))
 
 
 # ---- faults
 
 
 def foreign_disks(world, every):
-    """Another disk in the place of osd.5's, put there when osd.5 is destroyed and the agent that wipes is about to start."""
+    """Replaces osd.5's disk when osd.5 is destroyed, right before the agent that wipes the disk starts."""
     job = world.start("foreign-1", select(5))
-    hold_before_rebuild(world, 5)
+    block_before_rebuild(world, 5)
     device = world.lab("pull", "osd5").stdout.strip()
     own, size = digest(world.image("osd5")), os.path.getsize(world.image("osd5"))
-    # The first 64 MiB of another OSD of this cluster on this host, under the name by which ours was recorded.
+    # The first 64 MiB of another OSD of this cluster on this host, under the recorded name of osd.5's disk.
     twin = world.image("twin")
     subprocess.run(["dd", f"if={world.image('osd2')}", f"of={twin}", "bs=1M", "count=64", "conv=sparse", "status=none"], check=True)
     os.truncate(twin, size)
     world.lab("plug", "h3", "twin", "osd5", device)
     sha = digest(twin)
-    let_pods_go(world)
+    unblock_pods(world)
     refused(world, job, 5, "twin", sha, "osd5", "device a BlueStore of OSD")
     if every:
         stranger = world.image("stranger")
@@ -131,10 +134,10 @@ def foreign_disks(world, every):
         world.command("retry", "osd.5")
         sha = digest(stranger)
         refused(world, world.start("foreign-2", select(5)), 5, "stranger", sha, "stranger", "found no disk")
-    assert digest(world.image("osd5")) == own, "the disk that was pulled was written to"
+    assert digest(world.image("osd5")) == own, "the removed disk was written to"
     world.lab("plug", "h3", "osd5")
     world.command("retry", "osd.5")
-    world.say("osd.5's own disk is back, unchanged, and osd.5 is to be tried again")
+    world.say("osd.5's own disk is attached again, unchanged, and osd.5 is to be retried")
     if every:
         expect(world, "foreign-3", select(5), 0, 200)
 
@@ -146,57 +149,57 @@ def refused(world, job, osd, foreign, sha, name, word):
     slot = next(slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd)
     assert "destroyed" in slot["state"], slot
     why = world.records()[osd]["quarantine"]["why"]
-    world.say(f"{foreign} in the place of osd.{osd}'s disk: byte for byte unchanged, and: {why}")
+    world.say(f"{foreign} in place of osd.{osd}'s disk: unchanged, and: {why}")
     assert word in why and why.replace("NAMESPACE", "rook-ceph") in log, f"`{word}` is not in:\n{log}"
     expect_no_key(world, osd)
 
 
 def expect_no_key(world, osd):
-    """The node Jobs of a quarantined OSD keep their logs, and no Secret with the bootstrap-osd key is left."""
+    """Checks that no Secret with the bootstrap-osd key is left, and that the node Jobs of a quarantined OSD have logs."""
     gone = lambda: not world.get("secrets", "-l", OURS)  # noqa: E731
     world.until("the Secrets of its node Jobs to be deleted", 60, gone)
     jobs = [job["metadata"]["name"] for job in world.get("jobs", "-l", f"{OURS},osd-migrate.io/osd={osd}")["items"]]
     assert jobs and all(world.kubectl("logs", f"job/{job}") for job in jobs), jobs
-    world.say(f"no Secret of ours is left; logs of {', '.join(jobs)} are there")
+    world.say(f"no Secret of osd-migrate is left; {', '.join(jobs)} have logs")
 
 
 def kernel_names_change(world):
-    """osd.1's disk and one that is nobody's change their kernel names between inspect and rebuild."""
+    """osd.1's disk and a disk without an OSD exchange their kernel names between inspect and rebuild."""
     spare = world.lab("disk", "h2", "spare").stdout.strip()
     world.lab("on", "h2", "mkfs.xfs", "-q", spare)
     sha = digest(world.image("spare"))
     job = world.start("names", select(1))
-    hold_before_rebuild(world, 1)
+    block_before_rebuild(world, 1)
     was = world.lab("pull", "osd1").stdout.strip()
     world.lab("pull", "spare")
     world.lab("plug", "h2", "spare", "spare", was)
     now = world.lab("plug", "h2", "osd1", "osd1", spare).stdout.strip()
-    let_pods_go(world)
+    unblock_pods(world)
     expect_end(world, job, 0, 200)
-    assert digest(world.image("spare")) == sha, "the disk that has osd.1's kernel name now was written to"
+    assert digest(world.image("spare")) == sha, "the disk that now has osd.1's kernel name was written to"
     assert world.ceph("osd", "metadata", "1")["osd_objectstore"] == "bluestore"
     world.say(f"osd.1's disk was {was} and is {now}: it was rebuilt, the disk that is {was} now is unchanged")
 
 
 def second_death(world):
-    """osd.3 on h1 dies right after our stop of osd.4 on h2."""
+    """osd.3 on h1 fails right after osd-migrate stopped osd.4 on h2."""
     fsid, written = world.fsids()[4], world.written()
     job = world.start("second-death", select(4))
     scale = "kubectl -n rook-ceph scale deployment rook-ceph-osd-{} --replicas={}"
     stopped = "$(kubectl -n rook-ceph get deployment rook-ceph-osd-4 -o jsonpath={.spec.replicas}) = 0"
     world.lab("net", "bash", "-c", f"until [ {stopped} ]; do :; done; {scale.format(3, 0)}")
     world.until("osd.4 to serve again", 120, lambda: is_up(world, 4) and milestone(world, 4, "revert-stop"))
-    assert not is_up(world, 3), "osd.3 came back by itself"
+    assert not is_up(world, 3), "osd.3 started again"
     time.sleep(5)
     assert world.fsids()[4] == fsid and world.result(job) is None, world.log(job)
     new = world.written()[len(written) :]
     assert not [line for line in new if "destroy" in line], new
     waits = [line for line in world.log(job).splitlines() if "osd.3" in line]
     assert waits, world.log(job)
-    world.say(f"osd.3 died right after our stop of osd.4: osd.4 serves again, nothing was destroyed, and: {waits[-1]}")
+    world.say(f"osd.3 failed right after the stop of osd.4: osd.4 serves again, nothing was destroyed, and: {waits[-1]}")
     world.kubectl("scale", "deployment", "rook-ceph-osd-3", "--replicas=1")
     expect_end(world, job, 0, 300)
-    world.say("osd.3 is back: osd.4 was migrated")
+    world.say("osd.3 is up again: osd.4 was migrated")
 
 
 def is_up(world, osd):
@@ -206,29 +209,32 @@ def is_up(world, osd):
 def every_fault(world):
     fail(world, 3, ["fail-after-new", "ignore-osd-id", "kill-after-mkfs"])
     expect(world, "three-faults", select(3), 0, 300)
-    told(world, "three-faults", 3)
+    print_faults(world, "three-faults", 3)
     fail(world, 0, ["fail-before-new", "fail-mkfs", "exit-0-nothing-done", "fail-after-new"])
     expect(world, "four-in-a-row", select(0), 11, 200)
-    told(world, "four-in-a-row", 0)
+    print_faults(world, "four-in-a-row", 0)
     record = world.records()[0]
-    world.say(f"four in a row: osd.0 was left alone: {record['quarantine']['why']}")
+    world.say(f"four failures in a row: osd.0 was quarantined: {record['quarantine']['why']}")
     assert list(world.records()) == [0], world.records()
     fail(world, 0, ["kill-after-new", "kill-in-mkfs"])
     world.command("retry", "osd.0")
     expect(world, "two-faults", select(0), 0, 300)
-    told(world, "two-faults", 0)
+    print_faults(world, "two-faults", 0)
 
 
 def power_lost(world):
-    """The node of osd.2 loses power right after its record was saved; it stays dark, so this is the last of its lab."""
+    """The node of osd.2 loses power right after the record was saved.
+
+    The node does not start again, so this is the last test in its lab.
+    """
     fsid, written = world.fsids()[2], world.written()
     job = world.start("power", select(2), node="h1")
     world.until("osd.2 to be recorded", 90, lambda: milestone(world, 2, "record"), pause=0.05)
     world.lab("power-off", "h3")
-    world.until("Ceph to see osd.2 down", 90, lambda: not is_up(world, 2))
+    world.until("Ceph to mark osd.2 down", 90, lambda: not is_up(world, 2))
     log = world.until("the runner to name the node", 120, lambda: (log := world.log(job)) and "node h3 is not Ready" in log and log)
     time.sleep(10)
     assert world.result(job) is None and world.fsids()[2] == fsid, world.log(job)
     new = world.written()[len(written) :]
     assert not new, f"something was written to Ceph: {new}"
-    world.say(f"h3 lost power after Save(record): nothing was written to Ceph, and: {log.splitlines()[-1]}")
+    world.say(f"h3 lost power after the record was saved: nothing was written to Ceph, and: {log.splitlines()[-1]}")

@@ -1,9 +1,11 @@
-"""What the project believes of Ceph, asked of a real one: plays tests/suite/fixtures/fidelity/*.txt and compares each answer
-with the one written there. The hermetic test of the same name plays the same lines on the simulated cluster, so both equal
-one committed truth.
+"""Compares the assumptions of the project about Ceph with a real Ceph.
 
-A line is `COMMAND [ARGUMENTS] = ANSWER`, or without ` = ANSWER` where that is `ok`. The words are the methods of `Real`. OSDs that a script stops are started again by hand on their host, not by Kubernetes: that is quicker, and the
-outcome of one boot can be told.
+It plays tests/suite/fixtures/fidelity/*.txt and compares each answer with the written one. The hermetic test of the
+same name plays the same lines on the simulated cluster, so both equal one committed truth.
+
+A line is `COMMAND [ARGUMENTS] = ANSWER`. Without ` = ANSWER` the answer is `ok`. The commands are the methods of `Real`.
+OSDs that a script stops are started by hand on their host, not by Kubernetes. This is faster, and the result of each
+boot is known.
 """
 import base64
 import errno
@@ -17,13 +19,13 @@ import time
 from .world import HERE, LAB
 
 FIXTURES = os.path.join(HERE, "..", "suite", "fixtures", "fidelity")
-SCRIPTS = ["slot.txt", "volume.txt"]  # in this order: the second goes on where the first ends
-# Told at this level only: that the mon lets a boot pass by. And a map each tenth of a second instead of each second.
+SCRIPTS = ["slot.txt", "volume.txt"]  # in this order: the second continues where the first ends
+# The mon logs a boot that it ignores only at this level. It publishes a map every 0.1 s instead of every second.
 MON = {"debug_mon": "7", "paxos_propose_interval": "0.1"}
 BLANK_GIB = "6"
-# What ceph-osd is called as; where it is to fail it does so after the id was taken and before anything is written.
+# Shim of ceph-osd. It fails after the id was registered and before anything is written.
 FAILING = '#!/bin/sh\ncase "$*" in *--mkfs*) exit 1 ;; esac\nexec /usr/bin/ceph-osd "$@"\n'
-# As the agent's stand-in does: everything but a purge goes through.
+# Shim of ceph, like the agent's: it refuses a purge, and passes all other commands on.
 NO_PURGE = '#!/bin/sh\ncase "$*" in *purge-new*) exit 1 ;; esac\nexec /usr/bin/ceph "$@"\n'
 
 
@@ -45,7 +47,7 @@ def on_running_lab(world):
             count = play(real, name, wrong)
             world.say(f"{name}: {count} checks in {time.monotonic() - began:.0f} s")
             checks += count
-    world.say(f"the mgr was behind the map for up to {real.watch.longest:.1f} s; PG states seen: {' '.join(sorted(real.watch.combined))}")
+    world.say(f"the mgr was behind the map for up to {real.watch.longest:.1f} s; PG states: {' '.join(sorted(real.watch.combined))}")
     assert not wrong, f"{len(wrong)} of {checks} answers of real Ceph are not as written:\n" + "\n".join(wrong)
     assert checks >= 40, f"only {checks} checks"
 
@@ -69,7 +71,7 @@ def play(real, name, wrong):
 
 
 class Session:
-    """A connected session of its own, in the lab's network."""
+    """A separate session with the cluster, in the lab's network."""
 
     def __init__(self):
         command = [LAB, "on", "adm", "in-release", "/usr/bin/python3", os.path.join(HERE, "py", "commands.py")]
@@ -99,18 +101,21 @@ def named(status):
 
 
 def weight(number):
-    """Five digits tell any two weights apart: Ceph counts in parts of 65536."""
+    """Returns a weight as text. Five digits distinguish any two weights: Ceph counts in parts of 65536."""
     return f"{number:.5f}".rstrip("0").rstrip(".")
 
 
 class Watch(threading.Thread):
-    """Looks at the mgr's statistics all the time: which states PGs pass through, and whether any PG that still counts on an
-    OSD was reported in an epoch in which that OSD was down."""
+    """A thread that continuously reads the mgr's statistics.
+
+    It collects the states of the PGs. It also collects PGs that were reported in an epoch in which an OSD of their
+    acting set was down.
+    """
 
     def __init__(self):
         super().__init__(daemon=True)
         self.session, self.ended = Session(), threading.Event()
-        self.states, self.combined, self.lied, self.longest = set(), set(), [], 0.0
+        self.states, self.combined, self.contradictions, self.longest = set(), set(), [], 0.0
 
     def run(self):
         behind_since = None
@@ -122,11 +127,11 @@ class Watch(threading.Thread):
                 self.states.update(pg["state"].split("+"))
                 self.combined.add(pg["state"])
                 for osd in (osds[osd] for osd in pg["acting"] if osd in osds):
-                    # The slot of an id that was purged and taken back tells no epoch.
+                    # The slot of an id that was purged and registered again has no epoch.
                     if not osd["up"] and osd["down_at"] and "stale" not in pg["state"]:
                         behind = True
                         if pg["reported_epoch"] >= osd["down_at"]:
-                            self.lied.append((pg["pgid"], pg["state"], pg["reported_epoch"], osd["osd"], osd["down_at"]))
+                            self.contradictions.append((pg["pgid"], pg["state"], pg["reported_epoch"], osd["osd"], osd["down_at"]))
             if behind:
                 behind_since = behind_since or time.monotonic()
                 self.longest = max(self.longest, time.monotonic() - behind_since)
@@ -140,7 +145,7 @@ class Watch(threading.Thread):
 
 
 class Labels(threading.Thread):
-    """What the label of a device says, as long as something is being made on it: each state once, in order."""
+    """A thread that reads the label of a device while an OSD is created on it. It collects the states in their order."""
 
     def __init__(self, device):
         super().__init__(daemon=True)
@@ -164,7 +169,7 @@ class Labels(threading.Thread):
 
 
 class Real:
-    """Real Ceph, with the words of the scripts as methods."""
+    """A real Ceph, with the commands of the scripts as methods."""
 
     def __init__(self, world):
         self.world, self.session, self.watch = world, Session(), Watch()
@@ -187,7 +192,7 @@ class Real:
         self.watch.end()
         self.session.close()
 
-    # ---- helpers
+    # ---- building blocks
 
     def on(self, osd, script, *args, check=True):
         return self.world.lab("on", host_of(osd), "bash", "-c", script, "-", str(osd), *args, check=check)
@@ -210,7 +215,7 @@ class Real:
         return next((letter for letter, known in self.letters.items() if known == fsid), "unknown")
 
     def key(self, osd):
-        """The key on its disk, as long as Ceph still has it; else a new one."""
+        """Returns the key of an OSD if Ceph has it, and otherwise the last one that Ceph had, or a new one."""
         status, answer, _ = self.session.send("mon", "auth get", entity=f"osd.{osd}")
         if status == 0:
             self.keys[osd] = answer[0]["key"]
@@ -218,10 +223,10 @@ class Real:
             self.keys[osd] = base64.b64encode(struct.pack("<hiih", 1, int(time.time()), 0, 16) + os.urandom(16)).decode()
         return self.keys[osd]
 
-    def until(self, what, seconds, look):
-        return self.world.until(what, seconds, look, pause=0.05)
+    def until(self, what, seconds, condition):
+        return self.world.until(what, seconds, condition, pause=0.05)
 
-    # ---- what is sent
+    # ---- commands
 
     def destroy(self, osd):
         self.key(osd)
@@ -267,7 +272,7 @@ class Real:
         return self.mon("osd crush set-device-class", **{"class": name}, ids=[f"osd.{osd}"])
 
     def upmap(self, source, target):
-        """Onto TARGET, which is on the same host, for the first PG that SOURCE holds."""
+        """Adds an upmap from SOURCE to TARGET, which is on the same host, for the first PG of SOURCE."""
         pgs = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])["pg_stats"]
         pg = min(pg["pgid"] for pg in pgs if int(source) in pg["up"])
         return self.mon("osd pg-upmap-items", pgid=pg, id=[int(source), int(target)])
@@ -280,7 +285,7 @@ class Real:
         status, answer, _ = self.session.send("mgr", "osd safe-to-destroy", ids=[osd])
         return "yes" if status == 0 and int(osd) in answer["safe_to_destroy"] else "no"
 
-    # ---- what is looked at
+    # ---- observations
 
     def look(self, what, *args):
         return getattr(self, f"look_{what}")(*args)
@@ -321,16 +326,16 @@ class Real:
         return " ".join(sorted(pairs)) or "none"
 
     def look_statistics(self):
-        """Whether the mgr, where it is behind the map, shows it by the epoch of its report."""
-        return "epochs-tell" if not self.watch.lied else f"a report too young: {self.watch.lied[0]}"
+        """Returns whether the epoch of a report always shows that the mgr is behind the map."""
+        return "epochs-tell" if not self.watch.contradictions else f"epoch too new: {self.watch.contradictions[0]}"
 
     def look_states(self, *known):
-        """PG states passed through so far that are not among these."""
+        """Returns the observed PG states that are not among these."""
         return " ".join(sorted(self.watch.states - set(known))) or "none-else"
 
     # ---- ceph-volume
 
-    def prepare(self, osd, disk, *stand_ins):
+    def prepare(self, osd, disk, *shims):
         if disk not in self.disks:
             self.disks[disk] = self.world.lab("disk", host_of(osd), BLANK_GIB, f"fidelity-{disk}").stdout.strip()
         labels = Labels(self.disks[disk])
@@ -341,8 +346,8 @@ class Real:
             umount "/var/lib/ceph/osd/ceph-$1" 2> /dev/null
             PATH="$d:$PATH" ceph-volume raw prepare --bluestore --data "$2" --osd-id "$1" """,
             self.disks[disk],
-            FAILING if "mkfs-fails" in stand_ins else "",
-            NO_PURGE if "no-purge" in stand_ins else "",
+            FAILING if "mkfs-fails" in shims else "",
+            NO_PURGE if "no-purge" in shims else "",
             check=False,
         )
         seen = labels.end()
@@ -378,7 +383,7 @@ class Real:
         self.on(osd, 'p=$(cat "/run/ceph/hand.$1.pid") && kill "$p"; while kill -0 "$p" 2> /dev/null; do sleep 0.05; done')
 
     def boot(self, osd):
-        """Starts its daemon and tells whether it came up, or how it was turned away."""
+        """Starts the daemon. Returns whether the OSD is up or was rejected."""
         self.by_hand.add(osd)
         self.mon_log_at = int(self.world.lab("on", "adm", "stat", "-c", "%s", "/var/log/ceph/ceph-mon.a.log").stdout) + 1
         log = f"/var/log/ceph/hand.{osd}.log"
@@ -408,18 +413,18 @@ class Real:
         return "up" if self.slot(osd)["up"] else "turned-away"
 
     def refused_by_mon(self, osd):
-        """Only the mon's log tells that it let a boot pass by: the daemon asks again and again, and says nothing."""
+        """Returns whether the mon ignored the boot. Only the mon's log shows it: the daemon retries and logs nothing."""
         path = "/var/log/ceph/ceph-mon.a.log"
         text = self.world.lab("on", "adm", "tail", "-c", f"+{self.mon_log_at}", path).stdout
         return any(f"osd.{osd} " in line and "clashes with existing osd: different fsid" in line for line in text.splitlines())
 
     def hear(self, osd):
-        """Until the mgr has heard from every PG that lost this OSD."""
+        """Waits until no PG that the mgr reports has this OSD in its acting set."""
         pgs = lambda: self.session.read("pg dump", "mgr", dumpcontents=["pgs"])["pg_stats"]  # noqa: E731
         self.until(f"the mgr to know that osd.{osd} is down", 30, lambda: not any(int(osd) in pg["acting"] for pg in pgs()))
         return "ok"
 
     def settle(self):
-        time.sleep(1.2)  # the lab's mgr_stats_period and a little
+        time.sleep(1.2)  # a little more than the lab's mgr_stats_period
         self.world.lab("wait-clean", "40")
         return "ok"

@@ -1,11 +1,10 @@
-"""Runners and agents that sleep in the middle of what they do and wake up when others have finished it: nothing that they
-had decided goes through.
+"""Runners and agents that are suspended: none of their decisions takes effect after they are resumed.
 
-`relay`: one OSD's whole way is done by a chain of runners outside Kubernetes. Each is stopped by SIGSTOP (src/failpoint.rs)
-right before one act; the next takes the Lease over, since its holder's pod does not exist, does that act and is stopped
-before the one after it. A Job finishes. Then all of them wake up.
-The agent of that rebuild is held too, and others are started by hand beside it. `frozen_pod`: a runner's pod is stopped by
-SIGSTOP, and taken over when its Lease has run out.
+`relay`: a chain of runners outside Kubernetes migrates one OSD. SIGSTOP (src/failpoint.rs) suspends each runner right
+before one act. The next runner acquires the Lease, because the pod of its holder does not exist, does that act, and is
+suspended before the following act. A Job completes the migration. Then all runners are resumed. The agent of the
+rebuild is suspended too, and other agents are started by hand meanwhile.
+`frozen_pod`: SIGSTOP suspends a runner's pod. Another runner replaces it after its Lease has expired.
 """
 import hashlib
 import json
@@ -20,37 +19,37 @@ import uuid
 from .world import LAB
 
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
-# What a runner does for one OSD, in this order, and is stopped before.
+# Steps of a runner for one OSD, in their order. A runner is suspended before each of them.
 WAY = [
     "save-record", "agent-inspect", "save-proof", "back-up", "save-stop", "save-fence", "fence", "set-osd-flags", "save-pdb", "limit-drains", "stop",
     "save-down", "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "save-up", "unset-osd-flags", "unfence", "save-unfenced",
     "save-closing", "limit-drains", "save-pdb-restored", "clean-up", "save-closed",
 ]  # fmt: skip
-# The same where Rook has made no budget for drains.
+# The steps if Rook's PodDisruptionBudget does not exist.
 WAY_OF_OWN_BUDGET = [
     {"limit-drains": "create-pdb", "save-pdb-restored": "delete-pdb"}.get(step, step)
     for at, step in enumerate(WAY)
     if step != "save-pdb" and (step != "limit-drains" or at < WAY.index("stop"))
 ]
-# Written by every runner as it goes along; nothing is decided by it.
-TOLD = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}
+# Objects that every runner writes continuously. No decision depends on them.
+STATUS_OBJECTS = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}
 AGENTS = "/var/lib/rook/osd-migrate"  # the agents' folder on each host
 
 
 def run(world):
-    # One more to do where there is time.
+    # One legacy OSD more with --full.
     world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,5=bluestore-dev" if world.full else None)
     world.lab("write", "200")
     before, fsids = world.shape(), world.fsids()
     relay(world, 0, "", WAY, busy_agent)
     migrated = [0]
     if world.full:
-        # Past the look at the ledger with which each act begins: there each act has only its own conditions left.
-        relay(world, 1, "late-", WAY, thawed_agent)
+        # After the read of the ledger with which each act starts: only the act's own conditions remain.
+        relay(world, 1, "late-", WAY, resumed_agent)
         frozen_pod(world, 5)
         rooks = world.get("pdb", "rook-ceph-osd")
         world.kubectl("delete", "pdb", "rook-ceph-osd")
-        relay(world, 3, "late-", WAY_OF_OWN_BUDGET, thawed_agent)
+        relay(world, 3, "late-", WAY_OF_OWN_BUDGET, resumed_agent)
         made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
         world.kubectl("create", "-f", "-", stdin=json.dumps(made))
         migrated = [0, 1, 3, 5]
@@ -59,23 +58,25 @@ def run(world):
 
 
 def busy_agent(world, osd, go_on):
-    """The agent sleeps with the disk its own, before the first write. Neither the lock nor, where somebody took that
-    away, the disk itself lets a second one in."""
-    with HeldAgent(world, osd, "wipe", go_on) as first:
+    """The agent is suspended before its first write, with the disk open exclusively.
+
+    The lock prevents a second agent. If a person removes the lock, the open disk prevents it.
+    """
+    with SuspendedAgent(world, osd, "wipe", go_on) as first:
         before = first.disk()
         report = first.by_hand("second-agent")
         assert report["problem"]["kind"] == "busy", report
         first.remove_lock()
         report = first.by_hand("third-agent")
         assert report["problem"]["kind"] == "refused" and "is in use" in report["problem"]["message"], report
-        first.assert_unwritten(before, "somebody beside the first agent")
-        world.say(f"osd.{osd}: a second agent is kept out by the lock; without the lock, by the disk: {report['problem']['message']}")
+        first.assert_unwritten(before, "another process than the first agent")
+        world.say(f"osd.{osd}: the lock prevents a second agent; without the lock, the disk does: {report['problem']['message']}")
         first.wake()
 
 
-def thawed_agent(world, osd, go_on):
-    """The agent sleeps before it has the disk for itself, its lock is taken away, and a second one makes the new OSD."""
-    with HeldAgent(world, osd, "open", go_on) as first:
+def resumed_agent(world, osd, go_on):
+    """The agent is suspended before it opens the disk, its lock is removed, and a second agent creates the new OSD."""
+    with SuspendedAgent(world, osd, "open", go_on) as first:
         report = first.by_hand("second-agent")
         assert report["problem"]["kind"] == "busy", report
         first.remove_lock()
@@ -86,11 +87,11 @@ def thawed_agent(world, osd, go_on):
         report = first.report()
         assert report["problem"]["kind"] == "refused" and "expected destroyed" in report["problem"]["message"], report
         first.assert_unwritten(made, "the first agent")
-        world.say(f"osd.{osd}: an agent that woke up after another had made the OSD: {report['problem']['message']}; not a byte was written")
+        world.say(f"osd.{osd}: an agent resumed after another had created the OSD: {report['problem']['message']}; it wrote nothing")
 
 
-class HeldAgent:
-    """The agent of a rebuild, stopped by SIGSTOP from its host where src/failpoint.rs holds it."""
+class SuspendedAgent:
+    """The agent of a rebuild. It waits at a place of src/failpoint.rs, and SIGSTOP from its host suspends it there."""
 
     def __init__(self, world, osd, place, go_on):
         self.world, self.osd, self.host = world, osd, f"h{osd % 3 + 1}"
@@ -123,7 +124,10 @@ class HeldAgent:
         self.on("rm", f"{AGENTS}/osd-{self.osd}.lock")
 
     def disk(self):
-        """{MiB: SHA-256} of the disk where it is not all zeros. Of its backing file: which zeros are holes there changes by itself."""
+        """Returns {MiB: SHA-256} of the disk's backing file, without MiB that are all zeros.
+
+        The holes of the file are no measure: they change without a write.
+        """
         self.on("bash", "-c", f"blockdev --flushbufs $(readlink -f /dev/disk/by-id/lab-osd{self.osd})")
         size, found = 1 << 20, {}
         with open(os.path.join(self.world.lab_dir, "img", f"osd{self.osd}.img"), "rb") as file:
@@ -131,7 +135,7 @@ class HeldAgent:
             while at < end:
                 try:
                     at = os.lseek(file.fileno(), at, os.SEEK_DATA) // size * size
-                except OSError:  # only a hole is left
+                except OSError:  # the rest is a hole
                     break
                 piece = os.pread(file.fileno(), size, at)
                 if piece.count(0) < len(piece):
@@ -150,7 +154,7 @@ class HeldAgent:
         return json.loads(self.world.get("configmap", name)["data"]["report"])
 
     def by_hand(self, name):
-        """A second agent with the very request of the first, as somebody may start it by hand; its report."""
+        """Runs a second agent with the request of the first, as a person may do. Returns its report."""
         job = self.world.get("job", self.name)
         spec = job["spec"]["template"]["spec"]
         for variable in spec["containers"][0]["env"]:
@@ -166,7 +170,10 @@ class HeldAgent:
 
 
 class Sleeper:
-    """A runner outside Kubernetes that stops itself at a place. Its pod does not exist, so its Lease can be taken over."""
+    """A runner outside Kubernetes that suspends itself at a place.
+
+    Its pod does not exist, so another runner can acquire its Lease.
+    """
 
     def __init__(self, world, place, osd, more=()):
         self.world, self.place = world, place
@@ -196,32 +203,32 @@ class Sleeper:
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self):
-        """What it said after it woke up; it must end well."""
+        """Waits for its end, which must be successful. Returns its log after it was resumed."""
         code = self.process.wait(90)
         after = re.sub(r"\x1b\[[0-9;]*m", "", self.said()).partition("resumes with")[2].partition("\n")[2]
         assert code == 0, f"{self.place}: exit {code}\n{self.said()}"
         return [line.split(maxsplit=2)[-1] for line in after.splitlines()]
 
     def kill(self):
-        """For the end of a test that failed."""
+        """Kills it, if a failed test did not end it."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def relay(world, osd, prefix, way, while_agent_is_held):
+def relay(world, osd, prefix, way, while_agent_is_suspended):
     sleepers = []
     try:
         for step in way:
             place = step if step.startswith("save-") else prefix + step
             if step == "save-closing":
-                # Then the drains are first in what closes a record; while its pod is not ready, the flag would be.
+                # Then `limit-drains` is the first act of the close. While the pod is not ready, `unset-osd-flags` would be.
                 world.until(f"the pod of osd.{osd} to be ready", 120, lambda: world.is_ready(osd))
             if step == "save-new":
-                while_agent_is_held(world, osd, lambda p=place: sleepers.append(Sleeper(world, p, osd)))
+                while_agent_is_suspended(world, osd, lambda p=place: sleepers.append(Sleeper(world, p, osd)))
             else:
                 sleepers.append(Sleeper(world, place, osd))
-            world.until(f"a runner to sleep before {place}", 120, sleepers[-1].sleeps, pause=0.1)
-        world.say(f"osd.{osd}: {len(sleepers)} runners sleep, one before each act: {', '.join(s.place for s in sleepers)}")
+            world.until(f"a runner to be suspended before {place}", 120, sleepers[-1].sleeps, pause=0.1)
+        world.say(f"osd.{osd}: {len(sleepers)} runners are suspended, one before each step: {', '.join(s.place for s in sleepers)}")
         finisher = world.start(f"finish-{osd}", [*RUN, f"osd.{osd}"])
         assert world.wait_for(finisher, 120) == ("Complete", 0), world.log(finisher)
         assert not world.records(), "the record is still open"
@@ -233,7 +240,7 @@ def relay(world, osd, prefix, way, while_agent_is_held):
 
 
 def wake_up(world, osd, sleepers):
-    """Nothing that they had decided goes through, by the logs of the mon and of the API server."""
+    """Resumes all runners. Checks in the logs of the mon and the API server that none of their decisions takes effect."""
     written, objects, fsids, shape = world.written(), versions(world), world.fsids(), world.shape()
     requests = len(api_writes(world))
     for sleeper in sleepers:
@@ -241,35 +248,35 @@ def wake_up(world, osd, sleepers):
     for sleeper in sleepers:
         said = sleeper.end()[0]
         world.say(f"  {sleeper.place}: {said}")
-        # One that sleeps past the look may find that what it wants is so already.
+        # A runner that was suspended after the read of the ledger may find its goal already reached.
         refused = said.startswith(("not done: ", "another process wrote the ledger", "could not observe the cluster: "))
         assert refused or sleeper.place.startswith("late-"), f"{sleeper.place}: {said}"
-    api = [(verb, what) for verb, what in api_writes(world)[requests:] if what not in TOLD and what[0] != "events"]
-    # What is made first and looked after: made and taken back.
+    api = [(verb, what) for verb, what in api_writes(world)[requests:] if what not in STATUS_OBJECTS and what[0] != "events"]
+    # An act that creates an object and checks afterwards deletes the object again.
     back = {what for verb, what in api if verb == "delete"} & {what for verb, what in api if verb == "create"}
     api = [(verb, what) for verb, what in api if what not in back]
     assert not back or sleepers[1].place.startswith("late-"), back
     mon = world.written()[len(written) :]
     changed = {name for name, version in versions(world).items() ^ objects.items()}
-    assert not (mon or api or changed), f"went through to Ceph: {mon}\nto Kubernetes: {api}\nchanged: {changed}"
+    assert not (mon or api or changed), f"written to Ceph: {mon}\nto Kubernetes: {api}\nchanged: {changed}"
     assert (world.fsids(), world.shape()) == (fsids, shape), "the cluster changed"
-    world.say(f"osd.{osd}: all {len(sleepers)} woke up and ended well; not one act or save of theirs went through")
+    world.say(f"osd.{osd}: all {len(sleepers)} were resumed and ended successfully; no act or save of theirs took effect")
 
 
 def versions(world):
-    """The resourceVersions of all that a runner may write."""
+    """Returns the resourceVersions of all objects that a runner may write."""
     found = {}
     for item in world.get("cephclusters,configmaps,secrets,jobs,deployments,poddisruptionbudgets")["items"]:
         name = (item["kind"].lower() + "s", item["metadata"]["name"])
-        if name not in TOLD and "rook-ceph-osd" not in name[1]:
+        if name not in STATUS_OBJECTS and "rook-ceph-osd" not in name[1]:
             found[name] = item["metadata"]["resourceVersion"]
-        if item["kind"] in ("Deployment", "PodDisruptionBudget"):  # their status moves by itself
+        if item["kind"] in ("Deployment", "PodDisruptionBudget"):  # other controllers change their status
             found[name] = (item["metadata"]["uid"], item["metadata"]["generation"])
     return found
 
 
 def api_writes(world):
-    """(verb, (resource, name)) of everything that runners wrote, from the API server's audit log."""
+    """Returns (verb, (resource, name)) of all writes of the runners, from the API server's audit log."""
     found = []
     with open(os.path.join(world.lab_dir, "audit.log"), encoding="utf-8") as log:
         for line in log:
@@ -285,7 +292,10 @@ def api_writes(world):
 
 
 def frozen_pod(world, osd):
-    """A runner's pod that is there and does nothing: the next Job deletes it, waits until its kubelet has removed it, goes on."""
+    """A runner's pod exists and does nothing.
+
+    The next Job deletes the pod, waits until the kubelet has removed it, and continues.
+    """
     first = world.start("frozen-pod", [*RUN, f"osd.{osd}"])
     world.until(f"osd.{osd} to be stopped", 60, lambda: any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"]), pause=0.1)
     pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={first}")["items"][0]
@@ -294,13 +304,13 @@ def frozen_pod(world, osd):
     second = world.start("too-early", [*RUN, f"osd.{osd}"])
     assert world.wait_for(second, 60) == ("Complete", 0) and "leaving the work to that Job" in world.log(second), world.log(second)
     lasts = world.get("lease", "osd-migrate")["spec"]["leaseDurationSeconds"]
-    world.say(f"{name} is frozen; its Lease lasts {lasts} s; a Job that came meanwhile left")
+    world.say(f"{name} is suspended; its Lease lasts {lasts} s; a Job that was started meanwhile ended")
     time.sleep(lasts)
     third = world.start("takes-over", [*RUN, f"osd.{osd}"])
     world.until("the new runner to wait for the old pod", 60, lambda: "waiting until pod " in world.log(third))
     gone = world.until("the old pod to be gone", 60, lambda: not world.get("pod", name) and time.monotonic())
     assert world.wait_for(third, 200) == ("Complete", 0), world.log(third)
-    # The Job of the frozen pod makes another one; that finds a runner at work, or nothing left to do.
+    # The Job of the suspended pod creates another pod, which finds that a runner is working, or that nothing is left to do.
     assert world.wait_for(first, 60) == ("Complete", 0), world.log(first)
     assert re.search(rf"osd\.{osd}: done: .* \[closing\]", world.log(third)), world.log(third)
     world.say(f"the new runner waited until the kubelet had removed {name} ({time.monotonic() - gone:.0f} s before its end), and finished")

@@ -1,14 +1,16 @@
-"""What can be killed, and a run that is killed again and again at given moments, a Job after the other, until one ends."""
+"""Processes and pods that can be killed, and a run that is killed repeatedly at given moments until a Job completes."""
 import collections
 import time
 
-# What a phase looks like in the milestones: waiting phases begin with the save before them.
+# Milestone with which a phase begins: a phase that waits begins with the save before it.
 BEGINS = {"stopping": "stop", "rebuilding": "rebuild", "settling": "new", "inspect": "record"}
 
 
 def spread(world, moments, prefix="killed", args=None):
-    """Starts the run and kills at each moment (OSD, phase, seconds into it, kind) until it is finished, which it must be in
-    the end. Returns how many kills and how many Jobs that took."""
+    """Starts the run, and kills at each moment (OSD, phase, seconds after its begin, kind) until the run is finished.
+
+    Fails if the run does not finish. Returns the numbers of kills and Jobs.
+    """
     before = closings(world)
     job, jobs, kills = world.start(f"{prefix}-1", args), 1, 0
     for osd, phase, delay, kind in moments:
@@ -21,7 +23,7 @@ def spread(world, moments, prefix="killed", args=None):
         result = world.result(job)
         if result == ("Complete", 0):
             break
-        # A pod that failed waits 10 s, 20 s, 40 s ... for its successor; a new Job starts at once.
+        # A Job waits 10 s, 20 s, 40 s ... before it replaces a failed pod. A new Job starts at once.
         if result or (kind.startswith("runner") and kills % 5):
             world.delete(job)
             jobs += 1
@@ -34,26 +36,26 @@ def spread(world, moments, prefix="killed", args=None):
 
 
 def closings(world):
-    """How often each OSD was closed so far."""
+    """Returns how many closed records each OSD has."""
     return collections.Counter(entry["osd"] for entry in world.closed())
 
 
 def await_phase(world, job, osd, phase, name, before):
-    limit, looks = 240 * world.patience, 0
+    limit, observations = 240 * world.patience, 0
     end = time.monotonic() + limit
     while time.monotonic() < end:
         seen = reached(world, osd, phase, before)
         if seen:
             return seen
-        looks += 1
-        result = world.result(job) if looks % 20 == 0 else None  # what has given up reaches nothing more
+        observations += 1
+        result = world.result(job) if observations % 20 == 0 else None  # a Job that has failed reaches no phase
         assert not result or result[0] == "Complete", f"{name} did not reach {phase}: {result}\n{world.log(job)[-3000:]}"
         time.sleep(0.1)
-    raise AssertionError(f"waited {limit} s in vain for {name} to reach {phase}")
+    raise AssertionError(f"timeout after {limit} s: waited for {name} to reach {phase}")
 
 
 def reached(world, osd, phase, before):
-    if phase == "inventory":  # before there is a record all that is made is a look at a node's disks
+    if phase == "inventory":  # before the first record, the only Jobs are inventories of the nodes' disks
         return any(job["metadata"]["name"].startswith("osd-migrate-") for job in world.get("jobs")["items"])
     word = BEGINS.get(phase, phase)
     record = world.records().get(osd)

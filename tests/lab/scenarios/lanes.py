@@ -1,6 +1,8 @@
-"""Several labs in parallel, each with its own LAB_DIR: a lane takes the next scenario from the common list
-until none is left. A scenario runs in its own process, `tests/lab/test NAME --account FILE`, which
-writes its result to FILE."""
+"""Several labs in parallel, each with its own LAB_DIR.
+
+A lane runs the next scenario of the common list until none is left. A scenario has its own process,
+`tests/lab/test NAME --account FILE`, which writes its result to FILE.
+"""
 
 import json
 import os
@@ -14,7 +16,7 @@ import time
 from . import rights
 from .world import LAB, CannotRun
 
-LANES = 2  # a lab takes half of a core and 2 GiB; the 2 cores also search meanwhile, and OSDs that starve are marked down
+LANES = 2  # a lab needs half a core and 2 GiB; hermetic tests run in parallel, and OSDs without CPU time are marked down
 SETS = ("asked", "granted", "refused")
 
 
@@ -23,7 +25,7 @@ def default_dir():
 
 
 class Sum:
-    """What scenarios came to, of one process or of all."""
+    """The results of the scenarios of one process, or of all."""
 
     def __init__(self):
         self.passed, self.failed, self.whys = 0, 0, []
@@ -43,19 +45,19 @@ class Sum:
             getattr(self, name).update(tuple(what) for what in other[name])
 
     def check_rights(self, full):
-        """All scenarios together make use of every right that the chart grants."""
-        assert self.granted, "the scenario chart did not say what is granted"
+        """Checks that all scenarios together use every right that the chart grants."""
+        assert self.granted, "the scenario chart did not report what is granted"
         needless = rights.unused(self.granted, self.asked, full)
-        print(f"rights: {len(self.granted)} granted, {len(needless)} of them needless", flush=True)
+        print(f"rights: {len(self.granted)} granted, {len(needless)} of them not needed", flush=True)
         self.passed, self.failed = self.passed + (not needless), self.failed + bool(needless)
-        self.whys += [f"granted, and never made use of: {' '.join(right)}" for right in needless]
+        self.whys += [f"granted, and never used: {' '.join(right)}" for right in needless]
 
     def close(self):
-        """The closing lines; the exit code."""
+        """Prints the closing lines. Returns the exit code."""
         refused = sorted(self.refused, key=str)
         self.whys += [f"refused by the API server: {' '.join(filter(None, what))}" for what in refused]
         self.failed += bool(refused)
-        for why in self.whys:  # once more at the end, where a short view of the log ends
+        for why in self.whys:  # again at the end, because the last lines of the log are read first
             print(f"FAILED {why}")
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0
@@ -63,7 +65,7 @@ class Sum:
 
 class Lanes:
     def __init__(self, rounds, args):
-        """`rounds`: (name, seed) of each scenario, the longest first."""
+        """Creates the list of scenarios. `rounds`: (name, seed) of each scenario, the longest first."""
         self.args, self.sum, self.lock = args, Sum(), threading.Lock()
         self.cannot, self.running = None, {}
         self.rounds = queue.SimpleQueue()
@@ -71,10 +73,10 @@ class Lanes:
             self.rounds.put(item)
 
     def run(self, number):
-        # What all labs need is made once, before any of them waits for it.
+        # Build once what all labs need, so that no lab waits for another one.
         done = subprocess.run([LAB, "build"], check=False)
         if done.returncode == 3:
-            raise CannotRun("this machine can't run a lab")
+            raise CannotRun("this computer cannot run a lab")
         if done.returncode:
             raise RuntimeError(f"lab build: exit {done.returncode}")
         lanes = [
@@ -85,7 +87,7 @@ class Lanes:
             lane.start()
         try:
             for lane in lanes:
-                while lane.is_alive():  # a join without a limit would not be interrupted
+                while lane.is_alive():  # Ctrl-C does not interrupt a join without a timeout
                     lane.join(1)
         except KeyboardInterrupt:
             self.interrupt()
@@ -101,7 +103,7 @@ class Lanes:
             except queue.Empty:
                 return
             if not self.scenario(name, seed, folder) and self.args.keep:
-                print(f"{name}: its lab is kept: LAB_DIR={folder} tests/lab/lab status", flush=True)
+                print(f"{name}: its lab is still up: LAB_DIR={folder} tests/lab/lab status", flush=True)
                 return
 
     def scenario(self, name, seed, folder):
@@ -135,10 +137,10 @@ class Lanes:
             with self.lock:
                 del self.running[name, seed]
                 if code == 3:
-                    self.cannot = f"{name}: this machine can't run its lab"
+                    self.cannot = f"{name}: this computer cannot run its lab"
                 elif os.path.getsize(account.name):
                     self.sum.add(account.name)
-                else:  # it ended without a word
+                else:  # it ended without a result
                     self.sum.failed += 1
                     took = time.monotonic() - began
                     self.sum.whys.append(
@@ -147,7 +149,7 @@ class Lanes:
         return code == 0
 
     def interrupt(self):
-        """Each takes its lab down before it ends."""
+        """Ends all scenarios. Each removes its lab before it ends."""
         with self.lock:
             children = list(self.running.values())
         for child in children:

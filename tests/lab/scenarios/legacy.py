@@ -1,13 +1,15 @@
-"""Every legacy kind of OSD: rows (kind, release) that share a bring-up, each OSD migrated by the Job to what the CephCluster asks
-for, objects compared afterwards. What lies beside an OSD stays as it is, byte for byte; what was a part of it is cleared.
-`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster, each in a cluster of
-some variety (variety.py)."""
+"""Every legacy kind of OSD, migrated by the Job to what the CephCluster declares.
+
+Several kinds share a lab. The objects are compared afterwards. Other data on the disks does not change, and parts of
+the old OSD on other devices are cleared. `make test` has the first row of the matrix; with --full all rows, on three
+releases and on a partly upgraded cluster, each with racks, roots and pools (variety.py).
+"""
 
 from . import variety
 from .new_osds import seconds
 
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
-# osd.N is on host N % 3 + 1. Those in directories lie on one host, so that they share its free disks.
+# osd.N is on host N % 3 + 1. OSDs in directories are on one host, so that they share its available disks.
 MIXED = ["filestore-ext4", "filestore-dir", "bluestore-part-db", "filestore-journal", "bluestore-dir", "rook-part-db",
          "bluestore-dev-db", "bluestore-hand-part", "raw"]  # fmt: skip
 REST = ["filestore-part", "bluestore-part", "rook-part", "rook-filestore", "bluestore-dev", "filestore-journal", "raw-part", "raw-db",
@@ -15,9 +17,9 @@ REST = ["filestore-part", "bluestore-part", "rook-part", "rook-filestore", "blue
 BLUESTORE = ["bluestore-part", "bluestore-dir", "bluestore-part-db", "rook-part", "rook-part-db", "bluestore-dev", "bluestore-dev-db",
              "bluestore-hand-part", "raw"]  # fmt: skip
 HALF = ["filestore-part", "filestore-dir", "bluestore-dev", "filestore-ext4", "raw", "raw", "bluestore-part", "filestore-journal", "raw"]
-# (release, release of the OSDs where it is another, kinds)
+# (release, release of the OSDs if it differs, kinds)
 MATRIX = [("16.2.15", None, MIXED), ("16.2.15", None, REST), ("18.2", None, BLUESTORE), ("20.2", None, BLUESTORE), ("18.2", "16.2.15", HALF)]
-FREE = "free"  # disks that are selected, for what lies in directories
+AVAILABLE = "available"  # prefix of the selected disks, for OSDs in directories
 # CRUSH weights are TiB; the lab's disks have 6 GiB.
 WEIGHT_OF_A_DISK = 6 / 1024
 
@@ -34,27 +36,27 @@ def bring_up(world, release, osd_release, kinds):
     world.say(f"Ceph {release}{f' with OSDs of {osd_release}' if osd_release else ''}: {', '.join(kinds)}")
     layout = ",".join(f"{osd}={kind}" for osd, kind in enumerate(kinds))
     world.up(layout=layout, osds=len(kinds), release=release, osd_release=osd_release)
-    world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{FREE}-")
+    world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{AVAILABLE}-")
     osds = {osd: world.facts(osd) for osd in range(len(kinds))}
     legacy = [osd for osd, kind in enumerate(kinds) if not kind.startswith("raw")]
     world.lab("write", "200")
     if world.full:
-        variety.dress(world, kinds)
+        variety.customize(world, kinds)
     else:
-        world.adorn()
+        world.customize()
     before, fsids, bystanders = world.shape(), world.fsids(), digests(world, osds)
     epoch = world.epoch()
     migrate(world, osds, legacy)
     expect(world, osds, legacy, before, fsids)
-    assert digests(world, osds) == bystanders, "a neighbour was written to"
-    world.expect_calm(epoch)
+    assert digests(world, osds) == bystanders, "a partition with other data was written to"
+    world.expect_downs_on_one_host(epoch)
     if world.full:
         variety.stays_where_it_was_put(world, legacy)
     figures(world, osds, release, osd_release)
 
 
 def digests(world, osds):
-    """Of what is nobody's part: neighbouring partitions, and the disks of OSDs that are as wanted are told by their fsids."""
+    """Returns the digests of partitions with other data. (Fsids show whether conforming OSDs are unchanged.)"""
     found = {}
     for osd in osds.values():
         if osd.get("bystander"):
@@ -63,14 +65,17 @@ def digests(world, osds):
 
 
 def migrate(world, osds, legacy):
-    """All of them in one Job. Of OSDs in directories one is left without a disk first, and told so by name; a disk is put in, and
-    the next run does the rest."""
+    """Migrates all OSDs in one Job.
+
+    One OSD in a directory has no available disk at first, and the run reports it by name. After a disk was added, the
+    next run migrates it.
+    """
     homeless = [osd for osd in legacy if osds[osd]["kind"].endswith("-dir")]
     for osd in homeless[1:]:
-        world.lab("disk", osds[osd]["host"], f"{FREE}-{osd}")
+        world.lab("disk", osds[osd]["host"], f"{AVAILABLE}-{osd}")
     log = finished(world, "plan", ["plan"], 60)
     print(log[log.find("OSD") :], flush=True)
-    # Somebody is left without a disk: that is no complete end.
+    # If an OSD is left without a disk, the Job fails.
     end = ("Failed", 12) if homeless else ("Complete", 0)
     log = finished(world, "first", RUN, 60 + 60 * len(legacy), end)
     stores = world.stores()
@@ -80,9 +85,9 @@ def migrate(world, osds, legacy):
     assert len(waits) == 1, f"without a disk: {waits}, stores {stores}"
     host = osds[waits[0]]["host"]
     sentence = next((line for line in log.splitlines() if f"osd.{waits[0]} was refused" in line and f"node {host} has no available disk" in line), None)
-    assert sentence, f"nobody was told that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
+    assert sentence, f"the log does not report that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
     world.say(f"without a disk: {sentence[sentence.index(f'osd.{waits[0]} was') :][:300]}")
-    world.lab("disk", host, f"{FREE}-more")
+    world.lab("disk", host, f"{AVAILABLE}-more")
     finished(world, "second", RUN, 120)
 
 
@@ -101,7 +106,7 @@ def expect(world, osds, legacy, before, fsids):
     stores = world.stores()
     assert stores == dict.fromkeys(stores, "bluestore"), stores
     changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
-    assert changed == set(legacy), f"made anew: {sorted(changed)}, legacy: {legacy}"
+    assert changed == set(legacy), f"recreated: {sorted(changed)}, legacy: {legacy}"
     after = world.shape()
     moved = {f"osd.{osd}" for osd in legacy if osds[osd]["kind"].endswith("-dir")}
     before = {**before, "upmaps": still_of_use(world, before["upmaps"], after["upmaps"], moved)}
@@ -115,19 +120,22 @@ def expect(world, osds, legacy, before, fsids):
 
 
 def still_of_use(world, before, after, moved):
-    """Upmaps that must be there. With another weight in the tree CRUSH chooses other OSDs for some PGs, and a mon drops an upmap
-    away from an OSD that CRUSH does not choose any more."""
+    """Returns the upmaps that must exist.
+
+    After a weight in the tree changed, CRUSH chooses other OSDs for some PGs. A mon removes an upmap from an OSD that
+    CRUSH does not choose any more.
+    """
     lost = [item for item in before if item not in after]
     for item in lost if moved else []:
         up = world.ceph("pg", "map", item["pgid"])["up"]
         giver, taker = item["mappings"][0]["from"], item["mappings"][0]["to"]
         assert giver not in up, f"the upmap of {item['pgid']} from osd.{giver} onto osd.{taker} is gone, and its PG on {up}"
-        world.say(f"CRUSH itself does without osd.{giver} for PG {item['pgid']} since a weight is another: its upmap went")
+        world.say(f"after a weight changed, CRUSH does not choose osd.{giver} for PG {item['pgid']}: its upmap is gone")
     return [item for item in before if item not in lost or not moved]
 
 
 def weightless(shape, moved):
-    """Without the weights of those whose size has changed, and of what is above them."""
+    """Returns the shape without the weights of OSDs whose size has changed, and of the buckets above them."""
     tree = [(*node[:3], None if node[1] in moved else node[3], node[4]) for node in shape["tree"]]
     buckets, heavier = shape["crush"]["buckets"], {int(name.removeprefix("osd.")) for name in moved}
     while more := {id_ for id_, (*_, items) in buckets.items() if id_ not in heavier and heavier & {item for item, _ in items}}:
@@ -141,7 +149,7 @@ def weightless(shape, moved):
 
 
 def cleared(world, osd, facts_):
-    """Nothing of the old OSD is left to be taken for one: its parts on other devices, its directory."""
+    """Checks that the old OSD's parts on other devices are cleared, and that its directory is removed."""
     host = facts_["host"]
     for part in ["db", "wal", "journal"]:
         device = facts_.get(part, "")
@@ -151,11 +159,11 @@ def cleared(world, osd, facts_):
         assert head == "0", f"{part} of osd.{osd} on {device} was not cleared"
     if facts_["kind"].endswith("-dir"):
         gone = world.lab("on", host, "test", "-e", facts_["dir"], check=False).returncode
-        assert gone, f"{facts_['dir']} of osd.{osd} is still there"
+        assert gone, f"{facts_['dir']} of osd.{osd} still exists"
 
 
 def lies_elsewhere(facts_, part):
-    """On another disk than the one that was made anew."""
+    """Returns whether the part is on another disk than the one that was wiped."""
     return facts_["kind"].endswith(("-db", "-journal")) and part in ("db", "wal", "journal")
 
 

@@ -1,6 +1,9 @@
-"""New OSDs with their databases on one shared metadata disk, and an encrypted one: by LVM and LUKS, so on u1, the host with a
-kernel of its own. Killed twice on the way. Beside them lies an OSD of another cluster, with an id that ours gives away too:
-ceph-volume's own clean-up looks for the id alone, and would take it. At the end u1 loses power and comes back."""
+"""New OSDs with their databases on one shared metadata disk, one of them encrypted.
+
+They need LVM and LUKS, so they are on u1, the host with its own kernel. The run is killed twice. The host also has an
+OSD of another cluster, with an id that this cluster assigns too: ceph-volume's own cleanup compares only the id, and
+would remove that OSD. At the end u1 loses power and is started again.
+"""
 import json
 import random
 
@@ -11,7 +14,7 @@ from .provision import CONFIRMED, finished
 
 FIRST = 3  # the id that the first new OSD gets
 DATABASE_MIB = 1024
-# Done by hand before the run, on a disk that nothing selects: what `ceph-volume lvm prepare` of the other cluster left.
+# Created before the run, on a disk that is not selected: the result of `ceph-volume lvm prepare` in the other cluster.
 ELSEWHERE = f"""
 vgcreate -q --yes ceph-elsewhere "$1"
 lvcreate -q --yes -L 1G -n osd-block-elsewhere ceph-elsewhere
@@ -20,8 +23,8 @@ lvchange -q --addtag ceph.osd_id={FIRST} --addtag ceph.osd_fsid=88888888-8888-48
   ceph-elsewhere/osd-block-elsewhere
 dd if=/dev/urandom of=/dev/ceph-elsewhere/osd-block-elsewhere bs=1M count=20 conv=notrunc,fsync status=none
 """
-# And on the metadata disk, once it has a volume group: a volume of somebody else's. (LVM notes in /run what disks carry, for
-# each mount namespace alone: what a pod has made since, the host finds only without these hints.)
+# On the metadata disk, after it has a volume group: a volume that does not belong to Ceph. (LVM stores hints about disks
+# in /run, separately for each mount namespace. Without --nohints the host would not find what a pod has created.)
 NEIGHBOUR = """
 vg=$(pvs --nohints --noheadings -o vg_name "$1" | tr -d ' ')
 lvcreate -q --nohints --yes -L 64M -n neighbour "$vg"
@@ -43,8 +46,8 @@ def run(world):
     an_encrypted_one(world)
     for vg, name, sha in [("ceph-elsewhere", "osd-block-elsewhere", elsewhere), neighbour]:
         assert content(world, vg, name) == sha, f"{vg}/{name} was written to"
-    world.expect_calm(epoch)
-    no_key_told(world)
+    world.expect_downs_on_one_host(epoch)
+    expect_no_key_in_objects(world)
     power(world)
     for record in new_records(world):
         stages = seconds(record)
@@ -59,11 +62,11 @@ def two_share(world):
     count, _ = kills.spread(world, moments(random.Random(world.seed)), "lvm", ["provision", *CONFIRMED])
     assert count == 2, f"{count} kills"
     expect(world, {FIRST: "data-a", FIRST + 1: "data-b"})
-    world.say("two OSDs with their databases on one disk, killed twice: a volume each, and none besides")
+    world.say("two OSDs with their databases on one disk, killed twice: one volume for each, and no other")
 
 
 def moments(rng):
-    """In the making of the first, where its volumes come to be, and anywhere in the second."""
+    """Returns two moments: in the rebuild of the first OSD, which creates its volumes, and in the second OSD."""
     first = (FIRST, "rebuilding", rng.uniform(0, 40), rng.choice(["agent", "runner process", "runner pod"]))
     phase = rng.choice(["record", "rebuild", "rebuilding", "new", "settling"])
     kind = rng.choice(["agent", "kubelet"] if phase == "rebuilding" else ["runner process", "runner pod", "kubelet"])
@@ -77,7 +80,7 @@ def a_neighbour(world):
 
 
 def an_encrypted_one(world):
-    """A third one on the same metadata disk, encrypted. What is there stays as it is, to the volumes' own uuids."""
+    """Adds an encrypted OSD on the same metadata disk. Checks that the existing volumes do not change."""
     before = {volume["lv_name"]: volume["lv_uuid"] for volume in volumes(world, "meta")}
     nodes = world.get("cephcluster", "rook-ceph")["spec"]["storage"]["nodes"]
     config = {"metadataDevice": by_id("meta"), "databaseSizeMB": str(DATABASE_MIB), "encryptedDevice": "true"}
@@ -93,20 +96,23 @@ def an_encrypted_one(world):
     finished(world, "nothing-more", ["provision", *CONFIRMED])
     new = world.written()[len(written) :]
     assert not new, f"a run with nothing to do wrote to Ceph: {new}"
-    world.say("a third one, encrypted, database on the same disk; once more: nothing to do")
+    world.say("a third OSD, encrypted, database on the same disk; second run: nothing to do")
 
 
 def expect(world, places, encrypted=None):
-    """Of each new OSD: up, in its place, its database on the metadata disk, two volumes with its tags, its Deployment. On each
-    data disk one volume; on the metadata disk one for each OSD, and what is not ours. Returns the fsids by id."""
+    """Checks the new OSDs. Returns their fsids by id.
+
+    Each is up, in its CRUSH location, with its database on the metadata disk, two volumes with its tags, and its
+    Deployment. Each data disk has one volume. The metadata disk has one volume for each OSD, and the neighbour.
+    """
     slots = {osd["osd"]: osd for osd in world.ceph("osd", "dump")["osds"]}
     assert sorted(slots) == [*range(FIRST), *places], sorted(slots)
-    odd = {osd: slot["state"] for osd, slot in slots.items() if sorted(slot["state"]) != ["exists", "up"] or not slot["in"]}
-    assert not odd, f"not up, in and nothing more: {odd}"
+    wrong = {osd: slot["state"] for osd, slot in slots.items() if sorted(slot["state"]) != ["exists", "up"] or not slot["in"]}
+    assert not wrong, f"not up and in, or with other states: {wrong}"
     tree = {node["name"]: node for node in world.ceph("osd", "tree")["nodes"]}
     assert sorted(tree["u1"]["children"]) == sorted(places), tree["u1"]
     databases = {volume["lv_name"]: volume for volume in volumes(world, "meta") if volume["lv_name"] != "neighbour"}
-    assert len(databases) == len(places), f"{len(places)} OSDs, and on their metadata disk: {sorted(databases)}"
+    assert len(databases) == len(places), f"{len(places)} OSDs, but their metadata disk has: {sorted(databases)}"
     for osd, disk in places.items():
         fsid, is_encrypted = slots[osd]["uuid"], osd == encrypted
         (data,) = volumes(world, disk)
@@ -134,13 +140,13 @@ def deployment(world, osd, fsid, data):
     assert found and found["status"].get("availableReplicas") == 1, f"osd.{osd}: {found and found['status']}"
     pod = found["spec"]["template"]["spec"]
     env = {e["name"]: e.get("value") for c in pod["containers"] + pod["initContainers"] for e in c.get("env", [])}
-    # Rook takes the volume group's name out of this path.
+    # Rook derives the name of the volume group from this path.
     wanted = {"ROOK_OSD_UUID": fsid, "ROOK_CV_MODE": "lvm", "ROOK_BLOCK_PATH": f"/dev/{data['vg_name']}/{data['lv_name']}", "DM_DISABLE_UDEV": "1"}
     assert wanted.items() <= env.items(), {name: env.get(name) for name in wanted}
 
 
 def power(world):
-    """Only now, with its LUKS volumes closed, does it show whether the mons' key opens them."""
+    """u1 loses power, which closes the LUKS volumes: only now the mons' key must open them."""
     world.lab("power-off", "u1")
     ids = {record["osd"] for record in new_records(world)}
     up = lambda: {osd["osd"] for osd in world.ceph("osd", "dump")["osds"] if osd["up"]}  # noqa: E731
@@ -149,19 +155,22 @@ def power(world):
     world.until("the OSDs of u1 to be up again", 90, lambda: ids <= up())
     world.lab("wait-clean", "300")
     world.lab("verify")
-    world.say("u1 lost power and came back: all its OSDs too, all objects equal")
+    world.say("u1 lost power and was started again: all its OSDs are up, all objects equal")
 
 
-def no_key_told(world):
-    """ceph-volume writes the lockbox key into the volumes' tags, from where any listing takes it."""
+def expect_no_key_in_objects(world):
+    """Checks that no object and no log contains a key.
+
+    ceph-volume writes the lockbox key into the tags of the volumes, so each list of volumes contains it.
+    """
     found = [entry["key"] for entry in world.ceph("auth", "ls")["auth_dump"] if entry["entity"].startswith(("client.osd-lockbox", "osd."))]
     texts = {kind: world.kubectl("get", kind, "-o", "json") for kind in ("configmaps", "jobs", "pods", "deployments", "events", "secrets")}
     texts |= {job: world.log(job) for job in world.jobs}
     for name, text in texts.items():
-        assert not any(key in text for key in found), f"{name} holds a key"
+        assert not any(key in text for key in found), f"{name} contains a key"
 
 
-# ---- words
+# ---- building blocks
 
 
 def new_records(world):
@@ -173,7 +182,7 @@ def kernel_name(world, disk):
 
 
 def volumes(world, disk):
-    """What LVM has on a disk."""
+    """Returns the logical volumes on a disk."""
     fields = "lv_name,vg_name,lv_uuid,lv_size,lv_tags,devices"
     text = world.lab("on", "u1", "lvs", "--nohints", "--reportformat", "json", "--units", "b", "--nosuffix", "-o", fields).stdout
     on_disk = f"/dev/{kernel_name(world, disk)}("

@@ -1,5 +1,8 @@
-"""Raw OSDs on devices that the host maps, on u1: a multipath device, and a LUKS device that the host opens. They are the
-host's affair: conforming they are left alone, and what would need another mapping is refused, never rebuilt."""
+"""Raw OSDs on devices that the host maps, on u1: a multipath device, and a LUKS device that the host opens.
+
+The host manages these mappings. Conforming OSDs are not changed. An OSD that would need another mapping is refused, and
+never rebuilt.
+"""
 
 import json
 
@@ -16,7 +19,7 @@ def run(world):
     for osd, (kind, disk) in DISKS.items():
         world.lab("disk", "u1", disk)
         world.lab("volume-osd", str(osd), kind, node(world, disk))
-        world.say(f"osd.{osd} is made: {kind}")
+        world.say(f"osd.{osd} is created: {kind}")
     world.lab("write", "60")
     world.lab("wait-clean", "120")
     world.confirm()
@@ -28,7 +31,7 @@ def run(world):
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
     assert changed == {0}, f"rebuilt: {changed}\n{world.log(job)}"
-    world.say("multipath and host LUKS: conforming, left alone; osd.0 was migrated")
+    world.say("multipath and host LUKS: conforming, not changed; osd.0 was migrated")
     fsids = world.fsids()
     declare(world, True)
     job = world.start("encrypted")
@@ -42,12 +45,12 @@ def run(world):
     world.lab("verify")
     world.expect_nothing_left()
     world.say(
-        "asked to be encrypted, they are refused: nothing is rebuilt, the host's LUKS header is as it was"
+        "declared as encrypted, they are refused: nothing is rebuilt, the host's LUKS header is unchanged"
     )
 
 
 def planned(world, name):
-    """Rows of `plan` of the OSDs that the host maps."""
+    """Returns the rows of `plan` of the OSDs that the host maps."""
     job = world.start(name, ["plan", "-o", "json"])
     assert world.wait_for(job, 120) == ("Complete", 0), world.log(job)
     return {row["osd"]: row for row in json.loads(world.log(job))["osds"] if row["osd"] in DISKS}

@@ -1,6 +1,8 @@
-"""A run from end to end: refused without confirmation, two Jobs at once, an OSD stopped by somebody else, all
-legacy OSDs migrated under a client's load, no key anywhere, a second run that finds nothing to do; then
-real Ceph, in that lab, against what the project believes of it."""
+"""A complete run: refused without confirmation, two Jobs at once, an OSD that was stopped externally.
+
+All legacy OSDs are migrated under a client's load, no key is found anywhere, and a second run finds nothing to do. Then
+`fidelity` compares the assumptions of the project with the real Ceph of that lab.
+"""
 import json
 
 from . import drift, fidelity, own_user, refusals, remains, secrets
@@ -12,24 +14,24 @@ def run(world):
     world.up()
     world.lab("write", "300")
     world.lab("client", "start")
-    world.adorn()
+    world.customize()
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     assert {osd for osd, store in world.stores().items() if store == "filestore"} == {1}, world.stores()
 
     unconfirmed(world)
     plan_for_programs(world)
-    drift.told(world)
+    drift.expect_reported(world)
     watch = secrets.Watch(world)
     written = world.written()
     refusals.on_running_lab(world)
-    remains.leave(world, fsids)
+    remains.create_folders(world, fsids)
     two_jobs_and_a_stopped_osd(world)
     own_user.expect_acts(world, world.written()[len(written) :], made=1)
     watch.end()
     own_user.expect_refused(world)
     remains.expect_gone(world, fsids, LEGACY, world.log("first"))
     world.expect_migrated(before, fsids, LEGACY)
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     nothing_to_do(world)
     client = json.loads(world.lab("client", "stop").stdout.strip().splitlines()[-1])
     world.say(f"client: {client}")
@@ -46,7 +48,7 @@ def unconfirmed(world):
     assert result == ("Failed", 3), (result, log)
     assert "not confirmed" in log and "osd.1" in log, log
     assert world.written() == written and not world.get("configmap", "osd-migrate-ledger"), "something was changed"
-    assert not own_user.is_there(world), "a look made the user"
+    assert not own_user.is_there(world), "an unconfirmed run created the user"
     world.say("without confirmation: exit 3, nothing changed")
 
 
@@ -57,61 +59,64 @@ def plan_for_programs(world):
     assert {osd for osd, row in rows.items() if row["class"] == "Legacy"} == set(LEGACY), rows
     assert rows[1]["becomes"] == {"store": "bluestore", "mode": "raw", "encrypted": False}, rows[1]
     assert world.command("status").startswith("No OSD is in progress."), world.command("status")
-    world.say("plan -o json and status say what is there")
+    world.say("plan -o json and status report the cluster")
 
 
 def two_jobs_and_a_stopped_osd(world):
-    # osd.4 is none of ours to touch: it conforms, and somebody stopped it.
+    # osd-migrate must not touch osd.4: it conforms, and was stopped externally.
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=0")
     world.until("osd.4 to be down", 60, lambda: not [o for o in world.ceph("osd", "dump")["osds"] if o["osd"] == 4][0]["up"])
-    # An OSD whose Deployment is at 0 is none that is missing: a drain may have another host's.
-    world.until("an eviction beside osd.4", 60, lambda: not world.eviction(3))
+    # An OSD whose Deployment has 0 replicas does not count as unavailable: a drain may evict an OSD of another host.
+    world.until("an eviction while osd.4 is down", 60, lambda: not world.eviction(3))
     world.confirm()
-    first = world.start("first", env={"RUST_LOG": "osd_migrate=debug,warn"})  # which says what it cost
+    first = world.start("first", env={"RUST_LOG": "osd_migrate=debug,warn"})  # logs the numbers of commands and requests
     world.until("the first runner to name osd.4", 60, lambda: "osd.4" in world.log(first))
     second = world.start("second")
     assert world.wait_for(second, 60) == ("Complete", 0), world.log(second)
     assert "first" in world.log(second), world.log(second)
     assert not world.records(), "an OSD was recorded though the cluster was not clean"
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
-    world.say("two Jobs: the second left; the first waited for osd.4 and named it")
+    world.say("two Jobs: the second ended; the first waited for osd.4 and named it")
     drains_wait(world)
     rooks_pdb_goes(world)
     assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
-    world.until("drains to have their turn", 30, lambda: not world.eviction(3) and not world.eviction(4))
+    world.until("drains to be allowed", 30, lambda: not world.eviction(3) and not world.eviction(4))
 
 
 def drains_wait(world):
-    """While one of ours is stopped, no other host's may be evicted."""
-    said = told(world, "TooManyRequests")
+    """While osd-migrate has stopped an OSD, no OSD of another host may be evicted."""
+    said = expect_eviction_refused(world, "TooManyRequests")
     assert world.drain_limit() == 0 and not world.own_pdb()
-    world.say(f"Rook's budget at 0: {said}")
+    world.say(f"Rook's PodDisruptionBudget at 0: {said}")
 
 
 def rooks_pdb_goes(world):
-    """Deleted while one is stopped, not there when the next one is, and back as Rook makes it: the run's own keeps drains off."""
+    """Rook's PodDisruptionBudget is deleted while an OSD is stopped, and recreated as Rook does it during the next stop.
+
+    Meanwhile the run's own PodDisruptionBudget prevents drains.
+    """
     rooks = world.get("poddisruptionbudget", "rook-ceph-osd")
     world.kubectl("delete", "poddisruptionbudget", "rook-ceph-osd")
-    own = world.until("a budget of the run's own", 30, world.own_pdb, pause=0.1)
-    world.say(f"Rook's budget deleted: {told(world, 'TooManyRequests')}")
+    own = world.until("the run's own PodDisruptionBudget", 30, world.own_pdb, pause=0.1)
+    world.say(f"Rook's PodDisruptionBudget deleted: {expect_eviction_refused(world, 'TooManyRequests')}")
     world.until("another one, for the next OSD", 200, lambda: world.own_pdb() not in (None, own), pause=0.1)
-    world.say(f"none of Rook's: {told(world, 'TooManyRequests')}")
+    world.say(f"no PodDisruptionBudget of Rook: {expect_eviction_refused(world, 'TooManyRequests')}")
     made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}}
     world.kubectl("create", "-f", "-", stdin=json.dumps({**made, "spec": {**rooks["spec"], "maxUnavailable": 1}}))
-    world.say(f"Rook makes its own again: {told(world, 'more than one PodDisruptionBudget')}")
+    world.say(f"Rook's PodDisruptionBudget recreated: {expect_eviction_refused(world, 'more than one PodDisruptionBudget')}")
 
 
-def told(world, why):
-    """What a drain of another host than the stopped OSD's is told."""
-    stopped = world.until("an OSD to be stopped", 200, lambda: stopped_by_us(world), pause=0.1)
+def expect_eviction_refused(world, why):
+    """Checks that the API server refuses a drain of another host than the stopped OSD's. Returns its reason, as text."""
+    stopped = world.until("an OSD to be stopped", 200, lambda: stopped_osds(world), pause=0.1)
     other = next(osd for osd in (3, 4) if osd % 3 != stopped[0] % 3)
     said = world.eviction(other)
-    assert stopped_by_us(world) == stopped, "it was looked too late"
+    assert stopped_osds(world) == stopped, "the check was too late"
     assert why in said and "isruption" in said, said or f"osd.{other} may be evicted"
-    return f"osd.{stopped[0]} is stopped; a drain of osd.{other}'s node is told: {said}"
+    return f"osd.{stopped[0]} is stopped; a drain of osd.{other}'s node gets: {said}"
 
 
-def stopped_by_us(world):
+def stopped_osds(world):
     osds = world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
     found = [one["metadata"] for one in osds if "osd-migrate.io/stopped" in one["metadata"].get("annotations", {})]
     return [int(one["labels"]["ceph-osd-id"]) for one in found]
@@ -119,7 +124,7 @@ def stopped_by_us(world):
 
 def nothing_to_do(world):
     written = world.written()
-    assert any("osd destroy-actual" in line for line in written), "the audit log does not show what it should"
+    assert any("osd destroy-actual" in line for line in written), "the audit log does not contain the commands of the run"
     job = world.start("again")
     assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
     new = world.written()[len(written) :]

@@ -1,4 +1,4 @@
-"""What must hold of new OSDs, asked of disks, Ceph and Kubernetes, and not of the Job that made them; and how long each took."""
+"""Checks of new OSDs on disks, in Ceph and in Kubernetes, not in the Job that created them; and how long each took."""
 import datetime
 import json
 
@@ -10,20 +10,23 @@ def by_id(disk):
 
 
 def expect(world, places, zones, weights=None):
-    """One OSD on each of `places` (host, path), none elsewhere, ids from 0 without a gap; up, in, in its place, with its
-    Deployment; no trace of an id that was given away beside them. Returns the id of each place."""
+    """Checks that there is one OSD on each of `places` (host, path), and no other. Returns the id of each place.
+
+    The ids are consecutive from 0. Each OSD is up and in, in its CRUSH location, with its Deployment. No other id was
+    assigned.
+    """
     dump = world.ceph("osd", "dump")
     slots = {osd["osd"]: osd for osd in dump["osds"]}
     ids = list(range(len(places)))
     assert sorted(slots) == ids and dump["max_osd"] == len(places), f"OSDs {sorted(slots)}, max_osd {dump['max_osd']}; wanted {ids}"
-    # A flag of ours on an OSD would stand in its state, as `new` and `destroyed` do.
-    odd = {osd: slot["state"] for osd, slot in slots.items() if sorted(slot["state"]) != ["exists", "up"] or not slot["in"] or slot["weight"] != 1}
-    assert not odd, f"not up, in and nothing more: {odd}"
+    # The state of an OSD would contain a flag that osd-migrate set, as it contains `new` and `destroyed`.
+    wrong = {osd: slot["state"] for osd, slot in slots.items() if sorted(slot["state"]) != ["exists", "up"] or not slot["in"] or slot["weight"] != 1}
+    assert not wrong, f"not up and in, or with other states: {wrong}"
     assert "noout" not in dump["flags"] and not dump.get("crush_node_flags"), dump["flags"]
     keys = sorted(e["entity"] for e in world.ceph("auth", "ls")["auth_dump"] if e["entity"].startswith("osd."))
     assert keys == sorted(f"osd.{osd}" for osd in ids), f"keys of {keys}"
     found = {place: int(label["whoami"]) for place, label in labels(world, places).items() if label["osd_uuid"] == slots[int(label["whoami"])]["uuid"]}
-    assert sorted(found.values()) == ids, f"the disks' labels do not tell of each OSD once: {found}"
+    assert sorted(found.values()) == ids, f"not exactly one label for each OSD: {found}"
     stores = {m["id"]: (m["osd_objectstore"], m["hostname"]) for m in world.ceph("osd", "metadata")}
     assert stores == {osd: ("bluestore", host) for (host, _), osd in found.items()}, stores
     in_crush(world, found, zones, weights or {})
@@ -33,13 +36,13 @@ def expect(world, places, zones, weights=None):
 
 
 def labels(world, places):
-    """What the device itself says; asked one host at a time."""
-    told = {}
+    """Returns the labels on the devices, read one host at a time."""
+    found = {}
     for host in sorted({host for host, _ in places}):
         paths = [path for at, path in places if at == host]
         text = world.lab("on", host, "ceph-bluestore-tool", "show-label", *(word for path in paths for word in ("--dev", path))).stdout
-        told.update({(host, path): label for path, label in json.loads(text).items()})
-    return told
+        found.update({(host, path): label for path, label in json.loads(text).items()})
+    return found
 
 
 def in_crush(world, found, zones, weights):
@@ -58,21 +61,21 @@ def in_crush(world, found, zones, weights):
 
 
 def deployment(world, osd, fsid, host, path, zone):
-    """In Rook's shape, as far as Rook itself, or a person, looks things up by it."""
+    """Checks what Rook and people use of the Deployment."""
     found = world.get("deployment", f"rook-ceph-osd-{osd}")
     assert found, f"osd.{osd} has no Deployment"
     wanted = {"app": "rook-ceph-osd", "ceph-osd-id": str(osd), "osd": str(osd), "rook_cluster": "rook-ceph", "osd-store": "bluestore",
               "topology-location-root": "default", "topology-location-host": host}
     wanted |= {f"topology-location-{kind}": name for kind, name in zone.items()}
     has = found["metadata"]["labels"]
-    assert wanted.items() <= has.items(), f"labels of osd.{osd}'s Deployment: {has}, lacking {dict(wanted.items() - has.items())}"
+    assert wanted.items() <= has.items(), f"labels of osd.{osd}'s Deployment: {has}, missing {dict(wanted.items() - has.items())}"
     pod = found["spec"]["template"]["spec"]
     env = {e["name"]: e.get("value") for c in pod["containers"] + pod["initContainers"] for e in c.get("env", [])}
     assert env["ROOK_OSD_UUID"] == fsid and env["ROOK_OSD_ID"] == str(osd), env
     assert env["ROOK_BLOCK_PATH"] == path, f"osd.{osd} is started from {env['ROOK_BLOCK_PATH']}, wanted {path}"
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": host}, pod["nodeSelector"]
     assert found["spec"]["replicas"] == 1, found["spec"]["replicas"]
-    # Where the kubelet was killed a moment ago, it asks its probes anew.
+    # If the kubelet was killed a moment ago, it runs its probes again.
     world.until(f"the pod of osd.{osd} to be ready", 60, lambda: world.is_ready(osd))
     assert [owner["kind"] for owner in found["metadata"].get("ownerReferences", [])] == ["CephCluster"], found["metadata"].get("ownerReferences")
 
@@ -81,7 +84,7 @@ def deployment(world, osd, fsid, host, path, zone):
 
 
 def seconds(record):
-    """Seconds of a record by stage: from each milestone to the next one."""
+    """Returns the seconds of a record by stage: from each milestone to the next one."""
     stages, last = {}, None
     for word, at in record["milestones"]:
         time = datetime.datetime.fromisoformat(at)
@@ -92,8 +95,10 @@ def seconds(record):
 
 
 def figures(world, alone):
-    """Seconds per new OSD, beside `ceph-volume raw prepare` alone, typed on the host. OSDs of runs that were killed are
-    told too: they show what a kill costs."""
+    """Prints the seconds of each new OSD, and those of `ceph-volume raw prepare` alone, typed on the host.
+
+    OSDs of runs that were killed are included: they show the cost of a kill.
+    """
     for record in world.closed():
         if record["strategy"]["strategy"] == "new":
             stages = seconds(record)

@@ -1,5 +1,8 @@
-"""client.osd-migrate: who acts, by the mons' audit log; what the user may not do, tried as that user; the user made by hand as
-docs/guides/install.md says, its key in a Secret of its own."""
+"""The Ceph user client.osd-migrate.
+
+The mons' audit log shows which user acts. Commands outside of its capabilities are tried as that user. The user is also
+created by hand as docs/guides/install.md says, with its key in its own Secret.
+"""
 import base64
 import json
 import os
@@ -9,7 +12,7 @@ from .world import HERE
 
 USER = "client.osd-migrate"
 MAKING = re.compile(r'"prefix": ?"auth (get-or-create|caps)"')
-# What is outside of the capabilities, with what the cluster would lose by it.
+# Commands outside of the capabilities. Each would damage the cluster or reveal a key.
 REFUSED = [
     "osd pool rm lab lab --yes-i-really-really-mean-it",
     "auth get client.admin",
@@ -36,16 +39,19 @@ def is_there(world, user=USER):
 
 
 def expect_acts(world, written, made):
-    """`written`: what was written since the run began. Every act is the user's own; made: so often client.admin made or mended it."""
+    """Checks that the user client.osd-migrate sent all commands.
+
+    `written`: commands since the run began. `made`: how often client.admin created the user or changed its capabilities.
+    """
     own = [line for line in written if f"entity='{USER}'" in line]
     others = [line for line in written if line not in own]
     assert any("osd destroy-actual" in line for line in own), own
     assert len(others) == made and all(MAKING.search(line) and USER in line for line in others), others
-    world.say(f"{len(own)} acts by {USER}; {made} by client.admin, which made it")
+    world.say(f"{len(own)} acts by {USER}; {made} by client.admin, to create it")
 
 
 def expect_refused(world):
-    """Each thing that is not meant is refused for want of a capability, and one that is meant is not."""
+    """Checks that each command outside of the capabilities is refused, and that a command within them is not."""
     world.lab("on", "adm", "ceph", "config-key", "set", "of-lab", "x")
     pools = [pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]]
     keyring = "/tmp/own.keyring"
@@ -64,7 +70,7 @@ def expect_refused(world):
 
 
 def by_hand(world, secret):
-    """The user and its Secret as docs/guides/install.md has them."""
+    """Creates the user and its Secret as docs/guides/install.md says."""
     with open(os.path.join(HERE, "..", "..", "docs", "guides", "install.md"), encoding="utf-8") as file:
         command = re.search(r"^    (ceph auth get-or-create client\.osd-migrate .*?')$", file.read(), re.S | re.M).group(1)
     if is_there(world):

@@ -1,7 +1,10 @@
-"""New OSDs, from an empty cluster: mon and mgr, no OSD. Disks that a filter selects become OSDs, with runner, agents and
-kubelets killed at seeded moments; what is not free stays as it is, byte for byte. Then one disk more. With --full also a
-slot that is filled again, two at once, devices by name, a partition, an OSD that others made, a node that left, a taint that
-came later, and an OSD on a file."""
+"""New OSDs in a cluster with mon and mgr, and no OSD.
+
+Disks that a filter selects become OSDs, while runner, agents and kubelets are killed at seeded moments. Disks that are
+not available do not change. Then one disk is added. With --full also a destroyed slot that is reused, two OSDs in
+parallel, devices by name, a partition, an OSD that was created by hand, a node that is not declared any more, a taint
+that is added later, and an OSD on a file.
+"""
 import json
 import random
 import re
@@ -13,13 +16,13 @@ from .new_osds import FILE, by_id
 
 CONFIRMED = ["--confirm", "yes-really-migrate-osds"]
 FILTER = "^/dev/disk/by-id/lab-new-"
-# What `osd tree` must show above each host, from below.
+# The buckets that `osd tree` must show above each host, from below.
 ZONES = {"h1": {"rack": "r1", "zone": "east"}, "h2": {"zone": "west"}, "h3": {"zone": "west"}}
 GOOD = {"new-1a": "h1", "new-1b": "h1", "new-2a": "h2", "new-2b": "h2", "new-3a": "h3", "new-3b": "h3"}
-# Selected by the filter, and not free: by their contents. A word of the reason that is given.
+# Selected by the filter, and not available. By content: the host, and a word of the reported reason.
 BAD = {"ext4": ("h1", "ext4"), "early": ("h1", "data without a signature"), "foreign": ("h2", "another cluster"),
        "late": ("h2", "data without a signature"), "luks": ("h3", "LUKS")}  # fmt: skip
-SPARE = {"spare": "h2"}  # free, and not selected
+UNSELECTED = {"unselected": "h2"}  # available, and not selected
 PHASES = ["record", "rebuild", "rebuilding", "new", "settling", "closing"]
 LONGEST = {"record": 0.5, "rebuild": 1, "rebuilding": 5, "new": 3, "settling": 4, "closing": 0.5}
 KILLS = 10
@@ -28,13 +31,13 @@ KILLS = 10
 def run(world):
     world.up(osds=0)
     untouched = prepare(world)
-    look(world)
+    inventory(world)
     count, _ = kills.spread(world, seeded_moments(random.Random(world.seed)), "new", ["provision", *CONFIRMED])
     assert count >= KILLS, f"only {count} kills"
     places = [(host, by_id(disk)) for disk, host in GOOD.items()]
     new_osds.expect(world, places, ZONES)
     settled(world, ["h1", "h2", "h3"], untouched)
-    world.say("6 OSDs on the 6 selected free disks, ids 0 to 5; everything else as it was")
+    world.say("6 OSDs on the 6 selected available disks, ids 0 to 5; everything else is unchanged")
     world.lab("pool")
     world.lab("wait-clean", "60")
     world.lab("write", "200")
@@ -51,11 +54,11 @@ def run(world):
 
 
 def prepare(world):
-    """Labels, disks and what is on them, the filter. Returns the digests of what nobody may touch."""
+    """Creates labels of nodes, disks with their contents, and the filter. Returns the digests of disks that must not change."""
     for host, places in ZONES.items():
         keys = {"zone": "topology.kubernetes.io/zone", "rack": "topology.rook.io/rack"}
         world.kubectl("label", "node", host, *(f"{keys[kind]}={name}" for kind, name in places.items()))
-    for disk, host in {**GOOD, **SPARE}.items():
+    for disk, host in {**GOOD, **UNSELECTED}.items():
         world.lab("disk", host, disk)
     for content, (host, _) in BAD.items():
         fill(world, host, world.lab("disk", host, f"new-{content}").stdout.strip(), content)
@@ -63,11 +66,11 @@ def prepare(world):
     for host in ZONES:
         world.lab("settle", host)
     world.storage(devicePathFilter=FILTER)
-    return {disk: digest(world.image(disk)) for disk in [*SPARE, *(f"new-{content}" for content in BAD)]}
+    return {disk: digest(world.image(disk)) for disk in [*UNSELECTED, *(f"new-{content}" for content in BAD)]}
 
 
 def seeded_moments(rng):
-    """KILLS moments: a look at the disks, and at most two in the way of each OSD; every phase is met, and every kind."""
+    """Returns one moment in an inventory and KILLS moments in OSDs, at most two in each. Each phase and kind occurs."""
     while True:
         moments = [(None, "inventory", rng.uniform(0, 2), rng.choice(["runner process", "agent"]))]
         chosen = sorted(rng.sample([(osd, number) for osd in range(len(GOOD)) for number in range(len(PHASES))], KILLS))
@@ -82,11 +85,11 @@ def seeded_moments(rng):
             return moments
 
 
-# ---- words
+# ---- building blocks
 
 
 def answer(text):
-    """The JSON on stdout; the Job's log has what is said on stderr beside it."""
+    """Returns the JSON of stdout. The log of the Job also contains stderr."""
     return json.JSONDecoder().raw_decode(text, re.search("^{", text, re.MULTILINE).start())[0]
 
 
@@ -109,8 +112,8 @@ def settled(world, nodes, untouched):
 # ---- what happens
 
 
-def look(world):
-    """`plan --inventory` names each disk, and changes nothing."""
+def inventory(world):
+    """Checks that `plan --inventory` names each disk, and changes nothing."""
     written = world.written()
     seen = answer(finished(world, "inventory", ["plan", "--inventory", "-o", "json"], 60))
     assert not seen["osds"] and not seen["problems"], seen
@@ -121,19 +124,19 @@ def look(world):
     verdicts = {path: disk["verdict"] for path, disk in disks.items()}
     assert {path for path, word in verdicts.items() if word == "new"} == {by_id(disk) for disk in GOOD}, verdicts
     assert all(disks[by_id(disk)]["becomes"] for disk in GOOD), disks
-    assert verdicts[by_id("spare")] == "not-selected", verdicts
+    assert verdicts[by_id("unselected")] == "not-selected", verdicts
     for content, (_, word) in BAD.items():
         disk = disks[by_id(f"new-{content}")]
         assert disk["verdict"] == "rejected" and word in disk["why"] and not disk["becomes"], disk
         print(f"    {disk['node']} {disk['disk']} ({content}): {disk['why']}", flush=True)
     assert world.written() == written, f"something was written to Ceph: {world.written()[len(written):]}"
-    assert not world.get("configmap", "osd-migrate-ledger"), "a look made a ledger"
+    assert not world.get("configmap", "osd-migrate-ledger"), "an inventory created a ledger"
     world.expect_nothing_left()
     world.say("plan --inventory: 6 disks become OSDs, 5 are rejected with a reason each, one is not selected; nothing changed")
 
 
 def one_disk_more(world, places, untouched):
-    """By `run`, which has nothing to migrate. Then once more, and nothing is left to do."""
+    """Adds a disk: `run`, which has nothing to migrate, creates the OSD. A second run finds nothing to do."""
     world.lab("disk", "h3", "new-3c")
     epoch = world.epoch()
     finished(world, "one-more", ["run", *CONFIRMED])
@@ -142,16 +145,16 @@ def one_disk_more(world, places, untouched):
     settled(world, ["h1", "h2", "h3"], untouched)
     world.lab("wait-clean", "60")
     world.lab("verify")
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     written = world.written()
     finished(world, "nothing-more", ["run", *CONFIRMED], 90)
     new = world.written()[len(written) :]
     assert not new, f"a run with nothing to do wrote to Ceph: {new}"
-    world.say("one disk more: one OSD more, all objects equal; once more: nothing to do, not one write to Ceph")
+    world.say("one disk more: one OSD more, all objects equal; second run: nothing to do, no write to Ceph")
 
 
 def filled_again(world, places, untouched):
-    """A person destroyed an OSD and put a new disk in: its slot is filled first, killed on the way."""
+    """A person destroyed an OSD and replaced its disk: a run reuses its slot first, and is killed meanwhile."""
     found = new_osds.expect(world, places, ZONES)
     host, path = places[-1]
     osd = found[(host, path)]
@@ -162,15 +165,15 @@ def filled_again(world, places, untouched):
     world.lab("on", host, "blkdiscard", "-f", path)
     moments = [(osd, "rebuilding", 3, "agent"), (osd, "new", 1, "runner process")]
     kills.spread(world, moments, "again", ["provision", *CONFIRMED])
-    assert new_osds.expect(world, places, ZONES) == found, "the ids moved"
+    assert new_osds.expect(world, places, ZONES) == found, "the ids changed"
     settled(world, ["h1", "h2", "h3"], untouched)
     world.lab("wait-clean", "60")
     world.lab("verify")
-    world.say(f"a destroyed slot was filled again: osd.{osd}, killed twice on the way")
+    world.say(f"a destroyed slot was reused: osd.{osd}, killed twice meanwhile")
 
 
 def two_at_once(world, places, untouched):
-    """--at-once 2: two disks of one host side by side, killed while both are in flight."""
+    """--at-once 2: two disks of one host in parallel, killed while both are in progress."""
     for disk in ["new-2c", "new-2d"]:
         world.lab("disk", "h2", disk)
     first = len(places)
@@ -180,16 +183,18 @@ def two_at_once(world, places, untouched):
     new_osds.expect(world, places, ZONES)
     settled(world, ["h1", "h2", "h3"], untouched)
     began = {record["osd"]: dict(record["milestones"]) for record in world.closed()}
-    side_by_side = began[first + 1]["record"] < began[first]["closing"]
-    assert side_by_side, f"one after the other: {began[first]}, {began[first + 1]}"
+    in_parallel = began[first + 1]["record"] < began[first]["closing"]
+    assert in_parallel, f"one after the other: {began[first]}, {began[first + 1]}"
     world.lab("wait-clean", "60")
     world.lab("verify")
-    world.say("two at once on h2: both there, side by side, killed on the way")
+    world.say("two at once on h2: both exist, created in parallel, killed meanwhile")
 
 
 def by_hand(world, places):
-    """`ceph-volume raw prepare` as a person types it, on a disk that nobody selects: its seconds. The next run finds an
-    OSD of this cluster that nothing starts."""
+    """Runs `ceph-volume raw prepare` on a disk that is not selected. Returns its seconds.
+
+    The next run finds an OSD of this cluster that nothing starts.
+    """
     device = world.lab("disk", "h1", "hand").stdout.strip()
     began = time.monotonic()
     world.lab("on", "h1", "ceph-volume", "raw", "prepare", "--bluestore", "--data", device)
@@ -200,8 +205,10 @@ def by_hand(world, places):
 
 
 def by_name(world, places, untouched):
-    """h1 names a free disk, a partition, one with a file system and one that is not there; h2 names nothing that is
-    free; h3 is not named any more."""
+    """h1 names an available disk, a partition, a disk with a file system and a disk that does not exist.
+
+    h2 names no device. h3 is not declared any more.
+    """
     device = world.lab("disk", "h1", "named").stdout.strip()
     world.lab("disk", "h1", "12", "parts")
     world.lab("partition", "parts", "6", "5")
@@ -210,7 +217,7 @@ def by_name(world, places, untouched):
         {"fullpath": by_id("parts-part1")},
         {"fullpath": by_id("new-ext4")},
         {"name": "sdx"},
-        {"fullpath": by_id("new-1a")},  # one of ours: no problem
+        {"fullpath": by_id("new-1a")},  # an OSD of osd-migrate: no problem
     ]
     world.storage(useAllNodes=False, devicePathFilter=None, nodes=[{"name": "h1", "devices": devices}, {"name": "h2"}])
     log = finished(world, "named", ["run", *CONFIRMED])
@@ -223,24 +230,24 @@ def by_name(world, places, untouched):
     reported(world, log, "h1", ["sdx", "new-ext4"])
     world.lab("wait-clean", "60")
     world.lab("verify")
-    world.say("by name: a disk and a partition became OSDs, two devices are reported; an OSD made by hand is started; h3 left, its OSDs serve")
+    world.say("by name: a disk and a partition became OSDs, two devices are reported; an OSD created by hand is started; the OSDs of h3 serve")
     return weights
 
 
 def reported(world, log, node, devices):
-    """Each device that can't be taken: a warning in the log, an Event, and in the node's status."""
+    """Checks that each rejected device is in a warning of the log, in an Event, and in the status of the node."""
     warnings = [line for line in log.splitlines() if " WARN " in line]
     events = [e["message"] for e in world.get("events")["items"] if e["reason"] == "DeviceProblemFound" and e["type"] == "Warning"]
-    told = "; ".join(world.nodes()[node]["problems"])
+    status = "; ".join(world.nodes()[node]["problems"])
     for device in devices:
         for where, texts in [("log", warnings), ("Events", events)]:
             assert any(node in text and device in text for text in texts), f"{node} {device} is not in the {where}: {texts}"
-        assert device in told, f"{device} is not in the status of {node}: {told}"
+        assert device in status, f"{device} is not in the status of {node}: {status}"
     print("\n".join(f"    {text}" for text in events), flush=True)
 
 
 def taint(world, places, weights):
-    """Its OSDs would not start again there: they get the toleration, one after the other."""
+    """Adds a taint to h2. Its OSDs could not start again, so they get the toleration, one after the other."""
     world.kubectl("taint", "node", "h2", "lab=later:NoSchedule")
     epoch = world.epoch()
     finished(world, "tainted", ["provision", *CONFIRMED])
@@ -249,7 +256,7 @@ def taint(world, places, weights):
         pod = world.get("deployment", f"rook-ceph-osd-{osd}")["spec"]["template"]["spec"]
         tolerated = any(t.get("key") == "lab" and t.get("effect") in (None, "", "NoSchedule") for t in pod.get("tolerations", []))
         assert tolerated == (host == "h2"), f"osd.{osd} on {host}: {pod.get('tolerations')}"
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     most = int(world.lab("epochs", str(epoch)).stdout.split()[-1])
     assert most == 1, f"{most} OSDs were down at once"
     world.lab("wait-clean", "60")
@@ -258,7 +265,7 @@ def taint(world, places, weights):
 
 
 def on_file(world, places, weights, untouched):
-    """For tests of clusters without disks: one OSD on a file of each node that is selected."""
+    """Creates one OSD on a file of each selected node, for tests of clusters without disks."""
     world.storage(nodes=[{"name": "h3"}])
     env = {"TEST_ENVIRONMENT_OSD_STORE_ON_FILE": "1"}
     finished(world, "on-file", ["provision", *CONFIRMED], env=env)
@@ -274,4 +281,4 @@ def on_file(world, places, weights, untouched):
     world.lab("verify")
     finished(world, "on-file-again", ["provision", *CONFIRMED], env=env)
     new_osds.expect(world, places, ZONES, weights)
-    world.say("store on file: one OSD on h3's file, no second one by a second run")
+    world.say("store on file: one OSD on h3's file, no second OSD by a second run")

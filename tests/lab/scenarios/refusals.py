@@ -1,5 +1,7 @@
-"""Bad input and bad luck: each ends with a message that names the thing and the command to look further; nothing is
-destroyed. Runs on a lab where nothing was migrated yet, and leaves it as it was, confirmed or not as `restore` says."""
+"""Wrong input and failures: each run ends with a message that names the object and a command. Nothing is destroyed.
+
+It needs a lab in which nothing was migrated yet, and does not change it.
+"""
 import json
 
 from . import own_user
@@ -22,10 +24,10 @@ def on_running_lab(world):
     starts_in_vain(world)
     device_missing(world)
     image_without_tools(world)
-    # The first act, a node Job that looks at a disk, makes the user that runs act as.
+    # The first act, a node Job that inspects a disk, creates the Ceph user of the runs.
     new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
     assert not new, f"something was written to Ceph: {new}"
-    assert world.fsids() == fsids, "an OSD was made anew"
+    assert world.fsids() == fsids, "an OSD was recreated"
     assert all(osd["up"] for osd in world.ceph("osd", "dump")["osds"]), "an OSD is down"
     assert not world.records(), "a record is open"
 
@@ -37,7 +39,7 @@ def expect(world, name, args, code, *words):
     assert result == ("Complete" if code == 0 else "Failed", code), (name, result, log)
     for word in words:
         assert word in log, f"{name}: `{word}` is not in:\n{log}"
-    world.say(f"{name}: exit {code}, and says so")
+    world.say(f"{name}: exit {code}, with its message")
     return log
 
 
@@ -48,7 +50,7 @@ def no_ceph_cluster(world):
 def key_refused(world):
     good = world.get("secret", "rook-ceph-mon")["data"]["ceph-secret"]
     patch = lambda key: world.kubectl("patch", "secret", "rook-ceph-mon", "-p", json.dumps({"data": {"ceph-secret": key}}))  # noqa: E731
-    # A well-formed key of nobody, in base64 as Secrets have it.
+    # A valid key that no user has, in base64 as in Secrets.
     world.kubectl("patch", "secret", "rook-ceph-mon", "-p", json.dumps({"stringData": {"ceph-secret": "AQBpmTxlAAAAABAAmnQ2TWvfR4nDbXIdyUhE8g=="}}))
     log = expect(world, "key-refused", SELECT, 10, "refuse the key of client.admin", "describe secret rook-ceph-mon")
     assert "AQBpmTxl" not in log, "the key is in the log"
@@ -60,11 +62,11 @@ def no_mon(world):
     patch = lambda data: world.kubectl("patch", "configmap", "rook-ceph-mon-endpoints", "-p", json.dumps({"data": {"data": data}}))  # noqa: E731
     patch("a=10.99.0.1:3999")
     job = world.start("no-mon", SELECT)
-    world.until("the runner to say that no mon answers", 60, lambda: "-l app=rook-ceph-mon" in world.log(job))
-    assert world.result(job) is None, "a mon that is away is waited for"
+    world.until("the runner to report that no mon answers", 60, lambda: "-l app=rook-ceph-mon" in world.log(job))
+    assert world.result(job) is None, "the run did not wait for the mon"
     world.delete(job)
     patch(good)
-    world.say("no-mon: named, tried again")
+    world.say("no-mon: reported, and retried")
 
 
 def role_too_small(world):
@@ -79,21 +81,21 @@ def role_too_small(world):
 
 
 def starts_in_vain(world):
-    """A Job of which ten pods have failed, by its controller's own count: the next one says so, and ends the Job."""
+    """Ten pods of a Job have failed, by its controller's own count. The next pod reports it, and ends the Job."""
     job = json.loads(world.kubectl("create", "job", "--from=cronjob/osd-migrate", "in-vain", "--dry-run=client", "-o", "json"))
     job["spec"]["suspend"] = True
     job["spec"]["template"]["spec"]["containers"][0]["args"] = SELECT
     world.jobs.append("in-vain")
     world.kubectl("create", "-f", "-", stdin=json.dumps(job))
-    world.until("it to be suspended", 30, lambda: "conditions" in world.get("job", "in-vain")["status"])
+    world.until("the Job to be suspended", 30, lambda: "conditions" in world.get("job", "in-vain")["status"])
     world.kubectl("patch", "job", "in-vain", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"failed": 10}}))
     world.kubectl("patch", "job", "in-vain", "--type=merge", "-p", json.dumps({"spec": {"suspend": False}}))
     assert world.wait_for("in-vain", 60) == ("Failed", 10), world.log("in-vain")
     uid = world.get("job", "in-vain")["metadata"]["uid"]
     for words in ("the last 10 pods of this Job failed", f"batch.kubernetes.io/controller-uid={uid}"):
         assert words in world.log("in-vain"), world.log("in-vain")
-    assert world.kubectl("get", "pods", "--selector", f"batch.kubernetes.io/controller-uid={uid}", "-o", "name"), "its command shows no pod"
-    world.say("crash-loop: exit 10, and says so")
+    assert world.kubectl("get", "pods", "--selector", f"batch.kubernetes.io/controller-uid={uid}", "-o", "name"), "the command of the message shows no pod"
+    world.say("crash loop: exit 10, with its message")
 
 
 def ledger_unusable(world):
@@ -107,16 +109,16 @@ def ledger_unusable(world):
         world.kubectl("delete", "configmap", "osd-migrate-ledger")
 
 
-def left_alone_and_retried(world, name, word):
-    """osd.0 can't be proven: it is left alone, before anything was done to it, until a person says otherwise."""
+def expect_quarantined(world, name, word):
+    """Checks that osd.0, which cannot be proven, is quarantined before it was changed, until a person retries it."""
     expect(world, name, SELECT, 11, "osd.0 is quarantined", word)
     assert list(world.records()) == [0] and world.records()[0]["quarantine"], world.records()
     status = world.command("status")
     assert "osd.0 is quarantined" in status and "retry osd.0" in status, status
 
 
-def forget_osd_0(world):
-    """Gives it up: without a selection the record is withdrawn, and everything made for it is swept."""
+def withdraw_osd_0(world):
+    """Removes the record of osd.0: a run that does not select it withdraws the record, and cleans up."""
     expect(world, f"{world.jobs[-1]}-retry", ["retry", "osd.0"], 0)
     expect(world, f"{world.jobs[-1]}-withdraw", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3"], 0)
     assert not world.records(), world.records()
@@ -126,15 +128,15 @@ def device_missing(world):
     device = world.lab("on", "h1", "bash", "-c", "readlink -f /dev/disk/by-id/lab-osd0*").stdout.split()[0]
     numbers = world.lab("on", "h1", "stat", "-c", "%Hr %Lr", device).stdout.split()
     world.lab("on", "h1", "mv", device, f"{device}.away")
-    left_alone_and_retried(world, "device-missing", "the cluster differs from the record")
+    expect_quarantined(world, "device-missing", "the cluster differs from the record")
     world.lab("on", "h1", "bash", "-c", f"[ -b {device} ] || mv {device}.away {device}; rm -f {device}.away; [ -b {device} ] || mknod -m 660 {device} b {' '.join(numbers)}")
-    forget_osd_0(world)
+    withdraw_osd_0(world)
 
 
 def image_without_tools(world):
     image = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
     patch = lambda name: world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps({"spec": {"cephVersion": {"image": name}}}))  # noqa: E731
     patch("lab.local/pause:1")
-    left_alone_and_retried(world, "image-without-tools", "its node agent failed 3 times")
+    expect_quarantined(world, "image-without-tools", "its node agent failed 3 times")
     patch(image)
-    forget_osd_0(world)
+    withdraw_osd_0(world)

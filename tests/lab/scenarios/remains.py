@@ -1,5 +1,7 @@
-"""Folders of Rook on the hosts that an OSD had beside its disk: what holds Rook's files alone goes with the old OSD, what holds
-anything else stays and is told."""
+"""Rook's folders of an OSD on the hosts.
+
+A folder with only Rook's files is removed with the old OSD. A folder with other files stays, and is reported.
+"""
 import glob
 import os
 
@@ -7,12 +9,12 @@ GOES, STAYS = 0, 5
 
 
 def folders(world, fsid):
-    """On any host, of the OSD of that fsid."""
+    """Returns the folders of the OSD with that fsid, on all hosts."""
     return glob.glob(os.path.join(world.folder(), "h", "*", "rook", "*", f"*_{fsid}"))
 
 
-def leave(world, fsids):
-    """Makes them as Rook and ceph-volume do, one with a file of somebody else."""
+def create_folders(world, fsids):
+    """Creates the folders as Rook and ceph-volume do, one of them with another file."""
     nodes = {int(daemon["metadata"]["labels"]["ceph-osd-id"]): daemon["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] for daemon in world.get("deployments", "-l", "app=rook-ceph-osd")["items"]}
     cluster = world.ceph("status")["fsid"]
     for osd in (GOES, STAYS):
@@ -32,6 +34,6 @@ def expect_gone(world, fsids, legacy, log):
     left = {osd: folders(world, fsids[osd]) for osd in legacy if folders(world, fsids[osd])}
     assert list(left) == [STAYS], left
     assert sorted(os.listdir(left[STAYS][0])) == ["block", "ceph_fsid", "fsid", "keyring", "notes", "type", "whoami"], left
-    told = [line for line in log.splitlines() if f"osd.{STAYS}: " in line and "stays on the host: " in line]
-    assert len(told) == 1 and "notes in it does not belong to Rook" in told[0], told
-    world.say(f"old folders on the hosts: that of osd.{GOES} is gone, that of osd.{STAYS} with a file of somebody else stays and is told")
+    reported = [line for line in log.splitlines() if f"osd.{STAYS}: " in line and "stays on the host: " in line]
+    assert len(reported) == 1 and "notes in it does not belong to Rook" in reported[0], reported
+    world.say(f"old folders on the hosts: that of osd.{GOES} is gone, that of osd.{STAYS} with another file stays and is reported")

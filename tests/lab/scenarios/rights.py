@@ -1,24 +1,26 @@
-"""What the accounts of the chart may do against what they did: the API server's audit log of all scenarios, both ways."""
+"""Compares the rights of the chart's accounts with their requests, in the API server's audit logs of all scenarios."""
 import json
 import os
 
 from . import NAMESPACE
 
 PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
-# Granted, and not to be seen in a log of this lab, or only with --full; each with its reason.
+# Granted, and never used in this lab, or only with --full; each with its reason.
 UNSEEN = {
-    ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "asked for only where the admission plugin OwnerReferencesPermissionEnforcement is on",
-    ("osd-migrate-preflight", "list", "", "persistentvolumes"): "asked for only if a run's inventory of disks exists at that moment",
+    ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "needed only if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
+    ("osd-migrate-preflight", "list", "", "persistentvolumes"): "needed only if a run's inventory of disks exists at that moment",
 }
 ONLY_FULL = {
-    ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is told to end",
-    ("osd-migrate", "list", "", "events"): "beside: Rook says in an event that it keeps off",
+    ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is deleted",
+    ("osd-migrate", "list", "", "events"): "beside: Rook reports in an event that it skips reconciles",
 }
 
 
 def granted(world, manifests):
-    """{(account, verb, group, resource, name or None)} of the Roles in what the chart renders; `namespace/resource` where it is
-    another one than Rook's cluster is in."""
+    """Returns {(account, verb, group, resource, name or None)} of the Roles that the chart renders.
+
+    The resource is `namespace/resource` if the namespace is not that of the CephCluster.
+    """
     as_json = world.lab("kubectl", "create", "--dry-run=client", "-o", "json", "-f", "-", stdin=manifests).stdout
     found = set()
     for role in filter(lambda document: document["kind"].endswith("Role"), documents(as_json)):
@@ -36,7 +38,7 @@ def placed(namespace, resource):
 
 
 def documents(text):
-    """JSON documents that stand one after the other."""
+    """Yields the JSON documents of a text that contains several."""
     decoder = json.JSONDecoder()
     while text := text.lstrip():
         document, end = decoder.raw_decode(text)
@@ -45,7 +47,10 @@ def documents(text):
 
 
 def asked(world):
-    """(what was asked and answered: {(account, verb, group, resource, name)}, what was refused: {(the same, its job)})."""
+    """Returns the requests that were answered and those that were refused.
+
+    Both are {(account, verb, group, resource, name)}.
+    """
     done, refused = set(), set()
     with open(os.path.join(world.folder(), "audit.log"), encoding="utf-8") as log:
         for line in log:
@@ -64,7 +69,7 @@ def asked(world):
 
 
 def unused(may, done, full):
-    """Rights that nobody made use of."""
+    """Returns the rights that no request used."""
     used = {what[:4] for what in done} | {what for what in done}
     excused = set(UNSEEN) | (set() if full else set(ONLY_FULL))
     return sorted(

@@ -1,6 +1,9 @@
-"""A stand-in for Rook's operator: what a reconcile of it does to OSDs, whenever it likes, and what it says where the CephCluster
-is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs. It does what Rook 1.20.6 was seen
-to do in a cluster of its own making, and what 1.14.3 has in the same places (`pkg/operator/ceph/cluster/osd`)."""
+"""A simulated Rook operator.
+
+It does to OSDs what a reconcile does, at any time, and from 1.20 on it publishes the event of a fenced CephCluster. Its
+image is never pulled: osd-migrate only observes that an operator is running. It does what Rook 1.20.6 did in a cluster
+that it had created, and what 1.14.3 does in the same places (`pkg/operator/ceph/cluster/osd`).
+"""
 import json
 import os
 import threading
@@ -13,22 +16,22 @@ SHAPE = os.path.join(os.path.dirname(__file__), "..", "manifests", "osd-raw.yaml
 
 FENCE = "ceph.rook.io/do-not-reconcile"
 APP = {"app": "rook-ceph-operator"}
-# Of the Deployment itself, in Rook's operator.yaml: the label of its pods is not among them.
+# Labels of the Deployment itself, in Rook's operator.yaml. The label of its pods is not one of them.
 LABELS = {"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}
-DELAY = 4  # seconds between what a reconcile has read and what it does: a real one waits for mons and mgrs first
-PREPARES = 3  # seconds that a Job of it looks at the disks of a node
-PUT_BY_US = "banzaicloud.com/last-applied"
+DELAY = 4  # seconds between the reads and the writes of a reconcile: a real one waits for mons and mgrs first
+PREPARES = 3  # seconds for which a prepare Job reads the disks of a node
+LAST_APPLIED = "banzaicloud.com/last-applied"
 HOST = "topology-location-host"
-BUDGET = "rook-ceph-osd"
+PDB = "rook-ceph-osd"
 CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
 
 
 class Failed(Exception):
-    """What a reconcile ends with where an OSD could not be brought into its words; it is tried again soon."""
+    """Ends a reconcile in which an OSD could not be updated. The reconcile is retried soon."""
 
 
 class Rook:
-    """Reconciles one after the other: at each change of the label, every `period` seconds, and again soon after a failure."""
+    """An operator that reconciles at each change of the label, every `period` seconds, and soon after a failure."""
 
     def __init__(self, world, version, period=20, namespace=NAMESPACE):
         self.world, self.version, self.period = world, version, period
@@ -38,7 +41,7 @@ class Rook:
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
         self.hydrated, self.rendered_again = [], []
         self.draining, self.drained, self.fences = "", [], set()
-        self.looked, self.look_again = None, 0
+        self.observed, self.next_observation = None, 0
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
@@ -47,7 +50,7 @@ class Rook:
         self.thread.start()
 
     def appear(self):
-        """Its Deployment, and a pod of it that is there: all that is seen of an operator which says nothing."""
+        """Creates its Deployment and waits for its pod. osd-migrate observes no more of an operator without events."""
         container = {"name": "rook-ceph-operator", "image": f"rook/ceph:v{self.version}", "imagePullPolicy": "Never"}
         template = {"metadata": {"labels": APP}, "spec": {"containers": [container]}}
         spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
@@ -73,7 +76,7 @@ class Rook:
         return self.world.get("deployment", "rook-ceph-operator", *self.there)["spec"]["replicas"]
 
     def check(self):
-        """How Ceph is, as it says it each minute, whether fenced or not; and which image it has taken up."""
+        """Writes Ceph's status into the CephCluster each minute, fenced or not, and the image that it uses."""
         if time.monotonic() - self.checked > 60:
             self.checked = time.monotonic()
             image = self.world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
@@ -89,7 +92,7 @@ class Rook:
                     label, last = None, 0
                     continue
                 self.check()
-                self.look_for_drains()
+                self.observe_drains()
                 cluster = self.world.get("cephcluster", "rook-ceph")
                 seen = cluster["metadata"].get("labels", {}).get(FENCE)
                 if seen == label and time.monotonic() - last <= wait:
@@ -107,11 +110,11 @@ class Rook:
                     wait, row = min(0.005 * 2**row, 1000), row + 1  # as controller-runtime does
                 self.touch()
                 self.done += 1
-            except Exception as why:  # noqa: BLE001 - told at the end; a thread that dies would hide that nobody reconciles
+            except Exception as why:  # noqa: BLE001 - reported at the end; a dead thread would hide that nothing reconciles
                 self.trouble.append(repr(why))
 
     def skip(self, cluster):
-        """As `recorder.Event(cephCluster, ...)` does: about the object that was read."""
+        """Publishes an event about the object that was read, as `recorder.Event(cephCluster, ...)` does."""
         meta = cluster["metadata"]
         self.fences.add(meta["labels"][FENCE])
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() % 10**9 // 1000:06}Z"
@@ -133,8 +136,10 @@ class Rook:
         self.skipped += 1
 
     def reconcile(self):
-        """Disks are prepared, Deployments brought into its own words, those that are stopped are started so. It goes on with a
-        list of OSDs that it read before."""
+        """Prepares disks and updates the Deployments, which starts those that are stopped.
+
+        It uses a list of OSDs that it read before the delay.
+        """
         self.touch()
         found = [one["metadata"]["name"] for one in self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]]
         slots = self.world.ceph("osd", "dump")["osds"]
@@ -149,46 +154,52 @@ class Rook:
         if self.takes_bootstrap:
             self.world.lab("ceph", "auth", "del", "client.bootstrap-osd")
 
-    def look_for_drains(self):
-        """Its other controller, which knows no fence: an OSD that is down while PGs are not clean counts as a domain that is
-        drained. One Deployment without the label, and it gives up. It looks when OSDs or PGs change, and again after a while
-        where its budget is not there, lets none be evicted or leaves some out (1.20.6, `reconcilePDBsForOSDs`)."""
+    def observe_drains(self):
+        """Simulates Rook's other controller, which ignores the fence (1.20.6, `reconcilePDBsForOSDs`).
+
+        It considers the failure domain of an OSD that is down while PGs are not clean as drained. It does nothing if one
+        Deployment does not have the label. It observes when OSDs or PGs change, and again after a while if its
+        PodDisruptionBudget does not exist, allows no eviction or excludes OSDs.
+        """
         osds = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
         found = [(one["metadata"]["labels"], one["status"]) for one in osds]
         if any(HOST not in labels for labels, _ in found):
             return
         down = {labels["ceph-osd-id"]: labels[HOST] for labels, status in found if not status.get("readyReplicas")}
         clean = all(pgs["state_name"].startswith("active+clean") for pgs in self.world.ceph("status")["pgmap"]["pgs_by_state"])
-        if (down, clean) == self.looked and time.monotonic() < self.look_again:
+        if (down, clean) == self.observed and time.monotonic() < self.next_observation:
             return
-        self.looked = down, clean
+        self.observed = down, clean
         domain = "" if clean else self.draining if self.draining in down.values() else min(down.values(), default=self.draining)
         if domain != self.draining:
             self.draining = domain
             self.drained += [domain] if domain else []
             meta = {"name": "rook-ceph-pdbstatemap", "namespace": NAMESPACE}
-            data = {"draining-failure-domain": domain, "set-no-out": ""}  # true where a node is drained
+            data = {"draining-failure-domain": domain, "set-no-out": ""}  # true if a node is drained
             self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
-        self.budgets({labels[HOST] for labels, _ in found}, sorted(down) if clean else [])
+        self.apply_pdbs({labels[HOST] for labels, _ in found}, sorted(down) if clean else [])
 
-    def budgets(self, hosts, but):
-        """One over all OSDs, some left out; or, where a domain is drained, one for each of the others that lets none go."""
+    def apply_pdbs(self, hosts, excluded):
+        """Writes one PodDisruptionBudget for all OSDs except the excluded ones.
+
+        If a failure domain is drained, it writes one for each other domain instead, which allows no eviction.
+        """
         blocking = hosts - {self.draining} if self.draining else set()
         for host in blocking:
-            self.budget(f"{BUDGET}-host-{host}", 0, {"matchLabels": {HOST: host}})
+            self.apply_pdb(f"{PDB}-host-{host}", 0, {"matchLabels": {HOST: host}})
         for host in hosts - blocking:
-            self.world.kubectl("delete", "pdb", f"{BUDGET}-host-{host}", "--ignore-not-found")
+            self.world.kubectl("delete", "pdb", f"{PDB}-host-{host}", "--ignore-not-found")
         if self.draining:
-            self.world.kubectl("delete", "pdb", BUDGET, "--ignore-not-found")
-            self.look_again = time.monotonic() + 15
+            self.world.kubectl("delete", "pdb", PDB, "--ignore-not-found")
+            self.next_observation = time.monotonic() + 15
             return
         rules = [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]}]
-        rules += [{"key": "osd", "operator": "NotIn", "values": but}] if but else []
-        self.budget(BUDGET, 1, {"matchExpressions": rules})
-        allowed = self.world.get("pdb", BUDGET).get("status", {}).get("disruptionsAllowed", 0)
-        self.look_again = time.monotonic() + (30 if but or not allowed else 3600)
+        rules += [{"key": "osd", "operator": "NotIn", "values": excluded}] if excluded else []
+        self.apply_pdb(PDB, 1, {"matchExpressions": rules})
+        allowed = self.world.get("pdb", PDB).get("status", {}).get("disruptionsAllowed", 0)
+        self.next_observation = time.monotonic() + (30 if excluded or not allowed else 3600)
 
-    def budget(self, name, limit, selector):
+    def apply_pdb(self, name, limit, selector):
         spec = {"maxUnavailable": limit, "selector": selector}
         meta = {"name": name, "namespace": NAMESPACE}
         self.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
@@ -198,18 +209,18 @@ class Rook:
 
     def pause(self, seconds):
         if self.ends.wait(seconds) or not self.runs():
-            raise Failed("ended in the middle")
+            raise Failed("ended during a reconcile")
 
     def touch(self):
-        """Its status, which it writes a dozen times: the CephCluster changes without anybody's word."""
+        """Changes the CephCluster, as Rook does when it writes its status many times in a reconcile."""
         self.world.kubectl("annotate", "cephcluster", "rook-ceph", f"lab.local/reconciled={time.time_ns()}", "--overwrite")
 
     def prepare(self):
-        """The Jobs of all nodes, made anew: between the old ones' end and the new ones' begin there is none."""
+        """Deletes the prepare Jobs of all nodes, and creates them again after a moment without any."""
         labels = {"app": "rook-ceph-osd-prepare"}
         self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
         self.pause(1)
-        # Where it is there with other words for the same, it stays as it is.
+        # Ceph does not change a user that exists with other capabilities.
         self.world.lab("ceph", "auth", "get-or-create", "client.bootstrap-osd", "mon", "allow profile bootstrap-osd", check=False)
         sleep = ["sleep", str(PREPARES)]
         container = {"name": "provision", "image": "lab.local/osd-migrate:dev", "imagePullPolicy": "Never", "command": sleep}
@@ -224,10 +235,13 @@ class Rook:
             if all(job["status"].get("succeeded") for job in jobs):
                 return
             self.pause(0.5)
-        self.trouble.append("Rook's Jobs did not end")
+        self.trouble.append("Rook's prepare Jobs did not end")
 
     def refill(self, destroyed):
-        """A disk that is blank becomes an OSD, under a new id. Its slot is told of in any case: what Rook finds there is ours."""
+        """Registers a new id for each destroyed OSD whose disk is blank.
+
+        It stores all destroyed slots that Rook finds: they belong to osd-migrate.
+        """
         self.refilled += destroyed
         for osd in destroyed:
             facts = self.world.facts(osd)
@@ -236,8 +250,10 @@ class Rook:
                 self.world.lab("ceph", "osd", "new", str(uuid.uuid4()))
 
     def hydrate(self, bare):
-        """What its Jobs find whole on a disk, and that has no Deployment, gets one. (They list all disks; here the one that the lab
-        noted is looked at.)"""
+        """Creates a Deployment for each complete OSD on a disk that has none.
+
+        Rook's Jobs list all disks. Here only the disk is read that the lab stored for the OSD.
+        """
         for slot in bare:
             facts = self.world.facts(slot["osd"])
             disk = facts["disk"]
@@ -248,14 +264,14 @@ class Rook:
                 self.hydrated.append(slot["osd"])
 
     def deploy(self, osd, label, facts):
-        """In the shape that the lab's own OSDs have, which is Rook's."""
+        """Creates the Deployment of an OSD from the lab's template, which has Rook's shape."""
         version = label["ceph_version_when_created"].split()[2] if "ceph_version_when_created" in label else "16.2.15"
         values = {"ID": str(osd), "HOST": facts["host"], "UUID": label["osd_uuid"], "BLOCK": facts["disk"]}
-        made = self.rendered({**values, "FSID": label["ceph_fsid"], "VERSION": version})
+        made = self.render({**values, "FSID": label["ceph_fsid"], "VERSION": version})
         made["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
         self.world.kubectl("create", "-f", "-", stdin=json.dumps(made))
 
-    def rendered(self, values):
+    def render(self, values):
         cluster = self.world.get("cephcluster", "rook-ceph")
         image, owner = cluster["spec"]["cephVersion"]["image"], cluster["metadata"]["uid"]
         values = {**values, "IMAGE": image, "OWNER": owner, "DB_ENV": "", "ACTIVATE_DB": ""}
@@ -265,20 +281,23 @@ class Rook:
             text = text.replace(f"@{name}@", value)
         return json.loads(self.world.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
 
-    def anew(self, deployment):
-        """Its spec, rendered from what Rook reads back of it: nothing else of it counts. One in an older shape stays as it is."""
+    def render_again(self, deployment):
+        """Returns the spec of a Deployment, rendered only from what Rook reads from it.
+
+        A Deployment in an older shape is not changed.
+        """
         pod, labels = deployment["spec"]["template"]["spec"], deployment["metadata"]["labels"]
         if not any(container["name"] == "activate" for container in pod.get("initContainers", [])):
             return deployment["spec"]
         values = read_back(pod, labels)
-        made = self.rendered({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
-        made["selector"] = deployment["spec"]["selector"]  # which nobody can change
+        made = self.render({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
+        made["selector"] = deployment["spec"]["selector"]  # which cannot be changed
         made["template"]["metadata"]["labels"].update(made["selector"]["matchLabels"])
         self.rendered_again.append(int(values["ID"]))
         return made
 
     def update(self, names):
-        """All of one host at a time, whatever may be down together by `ok-to-stop`. What it could not do."""
+        """Updates the Deployments, those together that `ok-to-stop` allows. Returns the reasons for those not updated."""
         queue, whys = list(names), []
         for _ in range(120):
             if not queue:
@@ -301,31 +320,36 @@ class Rook:
                     put.append(name)
             for name in put:
                 self.world.kubectl("rollout", "status", "deployment", name, "--timeout=120s", check=False)
-        self.trouble.append(f"{queue} could not be rolled")
+        self.trouble.append(f"{queue} could not be updated")
         return whys
 
     def put(self, name, deployment):
-        """The whole of it, in its own words, over whatever version is there: no annotation of others stays, and it is to run."""
+        """Replaces a Deployment, whatever its resourceVersion: without external annotations, with one replica.
+
+        Returns False if nothing was to change.
+        """
         meta, spec = deployment["metadata"], deployment["spec"]
-        words = spec["template"]["metadata"].get("annotations", {})
-        if words.get("rook.io/written") == self.version and spec["replicas"] == 1:
+        annotations = spec["template"]["metadata"].get("annotations", {})
+        if annotations.get("rook.io/written") == self.version and spec["replicas"] == 1:
             return False
         if spec["replicas"] == 0:
             self.started.append((name, meta.get("annotations", {})))
-            # By its pod, before it starts.
+            # The pod does this before the daemon starts.
             self.world.lab("ceph", "auth", "get-or-create", f"osd.{name.rsplit('-', 1)[1]}", *CAPS, check=False)
-        spec = self.anew(deployment)
+        spec = self.render_again(deployment)
         spec["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
         kept = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
-        whole = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**kept, "annotations": {PUT_BY_US: self.version}}}
+        whole = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**kept, "annotations": {LAST_APPLIED: self.version}}}
         whole["spec"] = {**spec, "replicas": 1}
         self.world.kubectl("replace", "-f", "-", stdin=json.dumps(whole))
         return True
 
 
 def read_back(pod, labels):
-    """What Rook knows of an OSD by its Deployment (`getOSDInfo`, 1.20.6); what is missing is an error of the reconcile. The lab's
-    OSDs are raw, of one class, below a host of the root."""
+    """Returns what Rook reads of an OSD from its Deployment (`getOSDInfo`, 1.20.6). A missing value fails the reconcile.
+
+    The lab's OSDs are raw, of one device class, below a host of the root.
+    """
     [osd] = [container for container in pod["containers"] if container["name"] == "osd"]
     env = {one["name"]: one.get("value", "") for one in osd["env"]}
     host = pod["nodeSelector"]["kubernetes.io/hostname"]
@@ -339,7 +363,7 @@ def read_back(pod, labels):
 
 
 def is_legacy(deployment):
-    """One of Rook 1.2 and before: no later one can say of it where its data is."""
+    """Returns whether the Deployment is of Rook 1.2 or earlier: later versions cannot read from it where the data is."""
     pod = deployment["spec"]["template"]["spec"]
     named = {env["name"] for container in pod["containers"] for env in container.get("env", [])}
     activates = any(container["name"] == "activate" for container in pod.get("initContainers", []))

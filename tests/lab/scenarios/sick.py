@@ -1,4 +1,4 @@
-"""What makes one part of a cluster sick while the rest is healthy, and what is looked at meanwhile."""
+"""Failures of one part of a cluster while the rest is healthy, and observations during them."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ POLICY = "lab-no-activate"
 
 
 def kill_osd(world, osd):
-    """Its disk dies, Ceph heals elsewhere: the OSD stays down and out, its pod fails again and again."""
+    """Removes the OSD's disk. Ceph recovers its data; the OSD stays down and out, its pod fails repeatedly."""
     deployment = f"rook-ceph-osd-{osd}"
     world.kubectl("scale", "deployment", deployment, "--replicas=0")
     world.until(f"osd.{osd} to be down", 60, lambda: not slot(world, osd)["up"])
@@ -21,12 +21,12 @@ def kill_osd(world, osd):
     world.lab("pull", f"osd{osd}")
     world.kubectl("scale", "deployment", deployment, "--replicas=1")
     world.lab("ceph", "osd", "out", str(osd))
-    world.until("all PGs to be healed elsewhere", 120, lambda: pg_states(world) == {"active+clean"})
-    world.say(f"osd.{osd}: its disk is gone; it is down and out, and its data is healed elsewhere")
+    world.until("all PGs to be recovered elsewhere", 120, lambda: pg_states(world) == {"active+clean"})
+    world.say(f"osd.{osd}: its disk is gone; it is down and out, and its data is recovered elsewhere")
 
 
 def fill_tenant(world):
-    """A pool at its quota: POOL_FULL."""
+    """Creates a pool that exceeds its quota: POOL_FULL."""
     world.lab("ceph", "osd", "pool", "create", "tenant", "1", "1")
     world.lab("ceph", "osd", "pool", "application", "enable", "tenant", "rados")
     script = "for i in 1 2 3; do echo full | rados -p tenant put o$i -; done"
@@ -52,21 +52,23 @@ def set_pg_num(world, pgs):
     world.lab("ceph", "osd", "pool", "set", "merging", "pg_num", str(pgs))
 
 
-def repair_for_ever(world):
-    """`ceph pg repair` of one PG after the other, until the scenario ends it. Between two of them the pool has moments
-    without a repair: without any, all PGs are never active+clean."""
+def repair_continuously(world):
+    """Starts `ceph pg repair` of one PG after the other, until `end`.
+
+    There are pauses between two repairs. Without pauses, all PGs would never be active+clean.
+    """
     script = """while :; do for pg in $(ceph pg ls-by-pool labpool -f json | jq -r '.pg_stats[].pgid'); do
       ceph pg repair $pg; sleep 4; done; done"""
     process = subprocess.Popen(
         [LAB, "on", "adm", "bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    world.beside.append(process)
+    world.background.append(process)
     return process
 
 
 def end(world, process):
-    world.beside.remove(process)
-    # The loop is in the host's own PID namespace, which the end of nsenter does not reach.
+    world.background.remove(process)
+    # The loop is in the host's own PID namespace: it does not end with nsenter.
     world.lab("on", "adm", "pkill", "-f", "ceph pg ls-by-pool labpool", check=False)
     process.kill()
     process.wait()
@@ -76,7 +78,7 @@ def end(world, process):
 
 
 def refuse_deployment(world, osd):
-    """A ValidatingAdmissionPolicy that refuses an OSD's new Deployment, and allows the one that it has."""
+    """Creates a ValidatingAdmissionPolicy that refuses an OSD's new Deployment, and allows its current one."""
     name = f"rook-ceph-osd-{osd}"
     containers = "object.spec.template.spec.initContainers"
     rule = {
@@ -120,7 +122,7 @@ def admit_again(world):
         world.kubectl("delete", kind, POLICY)
 
 
-# ---- looks
+# ---- observations
 
 
 def slot(world, osd):
@@ -145,7 +147,7 @@ def has_reached(world, osd, word):
 
 
 def reverted(world):
-    """Stops that were reverted, of all records: as `osd.N`, so often."""
+    """Returns `osd.N` for each stop that was reverted, of all records."""
     records = [*world.closed(), *world.records().values()]
     return [
         f"osd.{record['osd']}" for record in records for word in milestones(record) if word == "revert-stop"
@@ -160,7 +162,7 @@ def expect_untouched(world, fsids, *osds):
         assert "osd-migrate.io/stopped" not in annotations, f"osd.{osd} was stopped"
 
 
-def seconds_until(world, what, limit, look):
+def seconds_until(world, what, limit, condition):
     began = time.monotonic()
-    world.until(what, limit, look)
+    world.until(what, limit, condition)
     return time.monotonic() - began

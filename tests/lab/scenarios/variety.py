@@ -1,25 +1,29 @@
-"""A cluster as people have them, of nine OSDs, three on each of h1, h2, h3: the hosts under racks, a second root with hosts of its
-own, a device class given by hand, a rule for each of these, pools on them, one of them erasure-coded; weights, reweights and
-primary affinities that no first boot would give, and an upmap onto each OSD that one can be onto."""
+"""A cluster with the variety of real ones, of nine OSDs, three on each of h1, h2 and h3.
+
+It has hosts under racks, a second root with its own hosts, a device class that was set by hand, a rule for each of
+these, pools with these rules, and an erasure-coded pool. Its weights, reweights and primary affinities differ from those
+of a first boot. There is an upmap onto each OSD that can have one.
+"""
 
 # The weight of a directory is that of its file system, as Ceph itself weighs it; CRUSH weights are TiB.
 DISK, FILE_SYSTEM = 6 / 1024, 20 / 1024
 PGS = "8"
-# k=2, m=1 would be refused: with one OSD away, one loss more is data lost. Three hosts are too few for four chunks of 2+2.
+# osd-migrate would refuse k=2, m=1: while one OSD is stopped, another failure would lose data. For the four chunks of 2+2
+# there are too few hosts, so the failure domain is the OSD.
 PROFILE = ["k=2", "m=2", "crush-failure-domain=osd", "crush-root=default"]
 REPLICATED = {"by-rack": ["default", "rack"], "on-fast": ["default", "host", "fast"], "elsewhere": ["other", "host"]}
 FAST, ELSEWHERE = [3, 4, 5], [6, 7, 8]
-# A PG that `reweight` takes from an OSD needs another one on that host, under that root and of that class. 3 to 8 have none: theirs
-# is as good as 1, and yet not what a first boot would set.
+# A PG that `reweight` takes from an OSD needs another OSD on that host, under that root and of that class. OSDs 3 to 8 have no
+# such OSD: their reweight has the effect of 1, but differs from that of a first boot.
 REWEIGHTS = {0: 0.9, 1: 0.85, 2: 0.8}
 ALL_BUT_ONE = 0.99999
-# Two OSDs of one host and one root each: an upmap must not put two copies on a host.
+# Pairs of OSDs of one host and one root: an upmap must not place two copies on a host.
 UPMAPS = [(0, 3), (3, 0), (1, 4), (4, 1), (2, 5), (5, 2)]
 
 
-def dress(world, kinds):
+def customize(world, kinds):
     ceph = lambda words: world.lab("ceph", *words.split())  # noqa: E731
-    # What Ceph asks of those who place OSDs by hand: else the next start of one puts it below its host again.
+    # Ceph requires this setting if OSDs are placed by hand. Otherwise the next start of an OSD moves it below its host.
     ceph("config set osd osd_crush_update_on_start false")
     for host in ("h1", "h2", "h3"):
         ceph(f"osd crush add-bucket rack-of-{host} rack")
@@ -56,7 +60,10 @@ def pools(ceph):
 
 
 def stays_where_it_was_put(world, legacy):
-    """One that was made anew elsewhere than its node would have it: its Deployment says where, so that it needs no setting."""
+    """Checks that a recreated OSD stays in a location that differs from its node, without the setting of Ceph.
+
+    Its Deployment has the location.
+    """
     osd = next(osd for osd in legacy if osd in ELSEWHERE)
     booted = lambda: next(o["up_from"] for o in world.ceph("osd", "dump")["osds"] if o["osd"] == osd)  # noqa: E731
     before, up_from = world.crush(), booted()
@@ -68,11 +75,11 @@ def stays_where_it_was_put(world, legacy):
 
 
 def upmap(world, giver, taker):
-    """Of a PG that has none yet."""
+    """Adds an upmap for a PG that has none yet."""
     taken = {item["pgid"] for item in world.ceph("osd", "dump")["pg_upmap_items"]}
     pgs = world.ceph("pg", "ls-by-pool", "labpool")["pg_stats"]
     pg = next(pg["pgid"] for pg in pgs if giver in pg["up"] and taker not in pg["up"] and pg["pgid"] not in taken)
     world.lab("ceph", "osd", "pg-upmap-items", pg, str(giver), str(taker))
     world.lab("wait-clean", "120")
     items = world.ceph("osd", "dump")["pg_upmap_items"]
-    assert any(item["pgid"] == pg for item in items), f"the upmap of {pg} onto osd.{taker} was not taken: {items}"
+    assert any(item["pgid"] == pg for item in items), f"the upmap of {pg} onto osd.{taker} was not accepted: {items}"

@@ -1,7 +1,9 @@
-"""OSDs on LVM and under dm-crypt, made anew in place on u1: encrypted, then plain, then encrypted again. Two of them share a volume
-group, three have database, log or journal in a group where others have volumes too, one of these is a Filestore, one is encrypted
-as a whole disk. On the way u1 loses power and comes back with its disks under other names. What is a neighbour's must stay as it is
-to the last byte."""
+"""OSDs on LVM and under dm-crypt, recreated in place on u1: encrypted, then plain, then encrypted again.
+
+Two OSDs share a volume group. Three OSDs have database, log or journal in a group that also has other volumes; one of
+these is a Filestore. One OSD is encrypted as a whole disk. Meanwhile u1 loses power, and is started again with other
+names of its disks. The volumes of the neighbours must not change.
+"""
 import json
 import time
 
@@ -45,23 +47,26 @@ def make(world):
     on_disks = [(osd, kind, node(world, DISKS[osd]), *group) for osd, (kind, *group) in kinds.items()]
     for osd, kind, data, *group in [*on_disks, *((osd, "lvm-part", "both") for osd in SHARING)]:
         world.lab("volume-osd", str(osd), kind, data, *group)
-        world.say(f"osd.{osd} is made: {kind}")
+        world.say(f"osd.{osd} is created: {kind}")
 
 
 def declare(world, is_encrypted):
-    """Of u1 alone; h1 to h3 stay as they are."""
+    """Declares whether the OSDs of u1 are encrypted. The declaration does not name h1 to h3."""
     world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "config": {"encryptedDevice": str(is_encrypted).lower()}}])
 
 
 def migrated(world, name, osds, left=None):
-    """A run that makes these anew and no others. `left`: those that it is asked for too and leaves alone, with a part of the sentence."""
+    """Checks that a run recreates these OSDs and no others.
+
+    `left`: other selected OSDs, which it quarantines, with a part of the message.
+    """
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     asked = ",".join(f"osd.{osd}" for osd in [*osds, *(left or {})])
     job = world.start(name, ["run", "--select", asked])
     result = world.wait_for(job, 1200)
     assert result == (("Failed", 11) if left else ("Complete", 0)), (result, world.log(job))
     done(world, before, fsids, osds)
-    world.expect_calm(epoch)
+    world.expect_downs_on_one_host(epoch)
     for osd, sentence in (left or {}).items():
         assert sentence in world.log(job), f"{sentence!r} is not in the log of {job}"
         assert world.records()[osd]["quarantine"], world.records()
@@ -72,7 +77,7 @@ def done(world, before, fsids, osds):
     world.lab("wait-clean", "120")
     assert world.shape() == before, f"the cluster changed its shape:\n{before}\n{world.shape()}"
     changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
-    assert changed == set(osds), f"made anew: {changed}, wanted: {osds}"
+    assert changed == set(osds), f"recreated: {changed}, wanted: {osds}"
     keys = json.loads(world.lab("ceph", "config-key", "ls").stdout)
     gone = [key for key in keys for osd in changed if fsids[osd] in key]
     assert not gone, f"keys of OSDs that are gone: {gone}"
@@ -80,7 +85,10 @@ def done(world, before, fsids, osds):
 
 
 def encrypted(world):
-    """LVM, LVM with a database or a log, Filestore, and two in one group become encrypted; the encrypted disk is as wanted already."""
+    """Migrates LVM, LVM with a database or a log, Filestore, and two OSDs in one group to encrypted ones.
+
+    The OSD on the encrypted disk already conforms.
+    """
     declare(world, True)
     world.confirm()
     before = {lv["lv_name"]: lv for lv in volumes(world)}
@@ -101,7 +109,7 @@ def encrypted(world):
         main, old = of(world, osd, "block"), before[f"data-{osd}"]
         assert (main["vg_name"], main["lv_size"]) == ("both", old["lv_size"]) and main["lv_uuid"] != old["lv_uuid"], (old, main)
     names = sorted(lv["lv_name"] for lv in volumes(world) if lv["vg_name"] in ("metadata", "both"))
-    # Two for data, the database, the log; Filestore's journal is gone.
+    # Two data volumes, the database, the log and the neighbour. Filestore's journal is gone.
     assert len(names) == 5 and "neighbour" in names, f"in the shared groups: {names}"
     tagged = world.lab("on", "u1", "vgs", "--nohints", "--noheadings", "-o", "vg_tags", "both").stdout.strip()
     assert "tombstone" not in tagged, tagged
@@ -109,9 +117,9 @@ def encrypted(world):
 
 
 def plain(world):
-    """Encrypted ones become raw; those that share their disk can't, and are left alone with the reason."""
+    """Migrates encrypted OSDs to raw ones. OSDs that share their disk cannot become raw, and are quarantined."""
     declare(world, False)
-    # One alone: two that fail would end the run.
+    # Only one of them: two failures would end the run.
     left = {SHARING[0]: "shares its disk or volume group with other volumes"}
     migrated(world, "plain", list(DISKS), left)
     for osd, disk in DISKS.items():
@@ -120,19 +128,19 @@ def plain(world):
     names = sorted(lv["lv_name"] for lv in volumes(world) if lv["vg_name"] == "metadata")
     assert names == ["neighbour"], f"in the group of the database: {names}"
     mapped = world.lab("on", "u1", "dmsetup", "ls", "--target", "crypt").stdout.strip().splitlines()
-    assert len(mapped) == len(SHARING), f"mappings that are open: {mapped}"
-    world.say("encrypted volumes and an encrypted disk: raw and plain; two that share a disk are left as they are, with the reason")
+    assert len(mapped) == len(SHARING), f"open mappings: {mapped}"
+    world.say("encrypted volumes and an encrypted disk: raw and plain; two OSDs that share a disk are not changed, with the reason")
 
 
 def power_cut(world):
-    """u1 loses power in the middle of the redo of a raw OSD, and comes back with its disks renamed."""
+    """u1 loses power during the migration of a raw OSD, and is started again with other names of its disks."""
     declare(world, True)
-    # Encrypted is what is wanted again: the one that was left alone is as wanted.
+    # Encrypted OSDs are declared again, so the quarantined OSD conforms.
     world.command("retry", f"osd.{SHARING[0]}", "-n", "rook-ceph")
     before, fsids = world.shape(), world.fsids()
     names = {disk: kernel_name(world, disk) for disk in DISKS.values()}
     job = world.start("power")
-    # It was made anew before, so that it is in the history says nothing.
+    # The OSD was recreated before, so its entry in the history proves nothing.
     rebuilds = lambda: any(word == "rebuild" for word, _ in world.records().get(LVM, {}).get("milestones", []))  # noqa: E731
     world.until(f"osd.{LVM} to be rebuilt", 100, rebuilds)
     time.sleep(25)
@@ -144,10 +152,10 @@ def power_cut(world):
     assert result == ("Complete", 0), (result, world.log(job))
     done(world, before, fsids, list(DISKS))
     world.expect_nothing_left()
-    world.say("u1 lost power in the middle of a redo and came back with its disks renamed: all are encrypted")
+    world.say("u1 lost power during a migration and was started again with its disks renamed: all OSDs are encrypted")
 
 
-# ---- words
+# ---- building blocks
 
 
 def node(world, disk):
@@ -161,7 +169,7 @@ def volumes(world):
 
 
 def of(world, osd, kind):
-    """The one volume for that of an OSD."""
+    """Returns the volume of that kind of an OSD."""
     fsid = world.fsids()[osd]
     (found,) = [lv for lv in volumes(world) if tags(lv).get("ceph.osd_fsid") == fsid and tags(lv).get("ceph.type") == kind]
     return found

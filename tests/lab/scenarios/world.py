@@ -1,4 +1,4 @@
-"""What the scenarios do with the lab: thin words for kubectl, ceph and the Job."""
+"""The lab as the scenarios use it: short methods for kubectl, ceph and the Job."""
 import json
 import os
 import re
@@ -10,31 +10,37 @@ from . import NAMESPACE, rights
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
-# What stays for the next run.
+# Objects that remain for the next run.
 KEPT = "/osd-migrate-(ledger|status|control|plan|history-[0-9]+)$"
 CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
 
 
 def items(bucket):
-    """What is in a bucket of CRUSH, with the weights. What a purge took away and what came back is the last of its bucket: that
-    means nothing in a straw2 bucket, where each item draws for itself; in any other kind it moves data, so there it is compared."""
+    """Returns the items of a CRUSH bucket with their weights.
+
+    An item that a purge removed is the last of its bucket after it was restored. In a straw2 bucket the order has no
+    effect, because each item draws for itself. In a bucket of another kind the order moves data, so it is compared.
+    """
     found = [(item["id"], item["weight"]) for item in bucket["items"]]
     return sorted(found) if bucket["alg"] == "straw2" else found
 
 
-def paused_shortly(args):
-    """The pause before an agent is tried again is half a minute: too long for tests of what fails."""
+def with_short_retry_pause(args):
+    """Returns the arguments of a run with a pause of one second before an agent is retried.
+
+    The default, half a minute, is too long for tests of failures.
+    """
     if not args or args[0] != "run" or "--agent-retry-pause" in args:
         return args
     return [*args, "--agent-retry-pause", "1s"]
 
 
 class CannotRun(Exception):
-    """This machine can't run a lab."""
+    """This computer cannot run a lab."""
 
 
 class World:
-    # Of all scenarios: what our accounts asked the API server for, and what the chart grants them.
+    # Of all scenarios: requests of osd-migrate's accounts, and rights that the chart grants them.
     asked, granted, refused = set(), set(), set()
 
     def __init__(self, binary, seed, full=False, patience=1):
@@ -42,18 +48,18 @@ class World:
         self.lab_dir = os.environ.get("LAB_DIR") or os.path.join(HERE, "..", "..", ".lab")
         self.began = time.monotonic()
         self.jobs = []
-        self.beside = []  # processes that run beside the scenario, and end with it
+        self.background = []  # processes that run in parallel with the scenario, and end with it
         self.hosts = ["h1", "h2", "h3"]
-        self.may_be_refused = set()  # (account, verb, group, resource) that this scenario wants the API server to refuse
-        self.patience = patience  # by how much longer everything may take
+        self.may_be_refused = set()  # (account, verb, group, resource) that this scenario expects to be refused
+        self.patience = patience  # factor of all timeouts
 
-    # ---- words for people
+    # ---- output
 
     def say(self, text):
         print(f"[{time.monotonic() - self.began:6.1f}s] {text}", flush=True)
 
     def show_trouble(self):
-        """What a person would look at first."""
+        """Prints what a person would inspect first."""
         for title, args in [
             ("pods", ["kubectl", "-n", NAMESPACE, "get", "pods,jobs", "-o", "wide"]),
             ("ledger", ["kubectl", "-n", NAMESPACE, "get", "configmap", "osd-migrate-ledger", "-o", "jsonpath={.data}"]),
@@ -83,49 +89,49 @@ class World:
         options = {"--layout": layout, "--osds": osds, "--release": release, "--osd-release": osd_release}
         given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
         self.lab("up", *given, *(["--uml"] if uml else []))
-        if uml:  # one CPU, and every page fault is dear there: `ceph` alone takes 2 s
+        if uml:  # one CPU, and page faults are slow there: `ceph` alone takes 2 s
             self.hosts.append("u1")
             self.patience *= 4
         self.lab("image", self.binary)
-        # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
-        if release != "18.2":  # Debian's can't load the module
+        # The balancer creates upmaps when the PGs are clean. Here the upmaps must be the same before and after.
+        if release != "18.2":  # Debian's mgr cannot load the module
             self.lab("ceph", "balancer", "off")
         if manifests:
             self.lab("job")
-        self.say("lab is up, image is in")
+        self.say("the lab is up, the image is imported")
 
     def down(self):
-        """Takes the lab down; what it left behind, as text."""
+        """Removes the lab. Returns what it left behind, as text."""
         if os.path.exists(os.path.join(self.folder(), "audit.log")):
             done, refused = rights.asked(self)
             World.asked |= done
             World.refused |= {what for what in refused if what[:4] not in self.may_be_refused}
-        for process in self.beside:
+        for process in self.background:
             process.kill()
             process.wait()
-        self.beside.clear()
+        self.background.clear()
         self.lab("down", check=False)
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
 
     def folder(self):
-        """The lab's LAB_DIR."""
+        """Returns the lab's LAB_DIR."""
         return os.environ.get("LAB_DIR", os.path.join(HERE, "..", "..", ".lab"))
 
     def facts(self, osd):
-        """What the lab noted when it made the OSD: host, kind, disk, part ... (`set_fact`)."""
+        """Returns what the lab stored when it created the OSD: host, kind, disk, part ... (`set_fact`)."""
         with open(os.path.join(self.folder(), "osd", str(osd)), encoding="utf-8") as file:
             return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
 
     def image(self, disk):
-        """The file behind a disk."""
+        """Returns the path of the file behind a disk."""
         return os.path.join(self.folder(), "img", f"{disk}.img")
 
     def kubectl(self, *args, **more):
         return self.lab("kubectl", "-n", NAMESPACE, *args, **more).stdout
 
     def get(self, *args):
-        """An object, or None where there is none."""
+        """Returns an object, or None if it does not exist."""
         done = self.lab("kubectl", "-n", NAMESPACE, "get", *args, "-o", "json", "--ignore-not-found")
         return json.loads(done.stdout) if done.stdout.strip() else None
 
@@ -135,22 +141,24 @@ class World:
     # ---- the Job
 
     def storage(self, **fields):
-        """Puts fields into `spec.storage` of the CephCluster; None takes one out."""
+        """Sets fields of `spec.storage` of the CephCluster. None removes a field."""
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps({"spec": {"storage": fields}}))
 
     def confirm(self):
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(CONFIRMATION))
 
     def start(self, name, args=None, node=None, env=None):
-        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner, or on a node, or with
-        something more in the runner's environment, where given."""
+        """Creates a Job: `kubectl create job --from=cronjob/osd-migrate NAME`.
+
+        Optional: other arguments of the runner, its node, additional environment variables.
+        """
         self.jobs.append(name)
         if args is None and not env:
             self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
             return name
         job = json.loads(self.kubectl("create", "job", "--from=cronjob/osd-migrate", name, "--dry-run=client", "-o", "json"))
         container = job["spec"]["template"]["spec"]["containers"][0]
-        container["args"] = paused_shortly(args) or container["args"]
+        container["args"] = with_short_retry_pause(args) or container["args"]
         container["env"] += [{"name": key, "value": value} for key, value in (env or {}).items()]
         if node:
             job["spec"]["template"]["spec"]["nodeName"] = node
@@ -158,19 +166,19 @@ class World:
         return name
 
     def command(self, *args):
-        """osd-migrate as a person types it where kubectl works, without any Ceph."""
+        """Runs osd-migrate as a person does on a computer that has kubectl and no Ceph. Returns its stdout."""
         return self.lab("net", self.binary, *args).stdout
 
     def delete(self, job):
         self.kubectl("delete", "job", job, "--cascade=background", "--wait=false", check=False)
 
     def log(self, job):
-        """What all pods of the Job said; kubectl puts the pod's name before each line."""
+        """Returns the log of all pods of the Job, without the name of the pod that kubectl prefixes to each line."""
         text = self.lab("kubectl", "-n", NAMESPACE, "logs", f"job/{job}", "--all-pods=true", check=False).stdout
         return re.sub(r"^\[pod/[^]]*\] ", "", text, flags=re.MULTILINE)
 
     def result(self, job):
-        """(`Complete` or `Failed`, exit code of its last pod), or None while it runs."""
+        """Returns (`Complete` or `Failed`, exit code of its last pod), or None while the Job is running."""
         status = self.get("job", job)["status"]
         ends = [c["type"] for c in status.get("conditions", []) if c["status"] == "True" and c["type"] in ("Complete", "Failed")]
         if not ends:
@@ -187,28 +195,28 @@ class World:
     def wait_for(self, job, seconds):
         return self.until(f"{job} to end", seconds, lambda: self.result(job))
 
-    def until(self, what, seconds, look, pause=0.3):
+    def until(self, what, seconds, condition, pause=0.3):
         seconds *= self.patience
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            found = look()
+            found = condition()
             if found:
                 return found
             time.sleep(pause)
-        raise AssertionError(f"waited {seconds} s in vain for {what}")
+        raise AssertionError(f"timeout after {seconds} s: waited for {what}")
 
     def records(self):
-        """Open records of the ledger, by OSD id."""
+        """Returns the open records of the ledger, by OSD id."""
         ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
         return {int(k[4:]): json.loads(v) for k, v in ledger.get("data", {}).items() if k.startswith("osd-")}
 
     def nodes(self):
-        """How far each node is with its new OSDs, as the ledger has it."""
+        """Returns the progress of the new OSDs of each node, from the ledger."""
         ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
         return json.loads(ledger["data"].get("nodes", "{}"))
 
     def closed(self):
-        """Records of OSDs that are done."""
+        """Returns the closed records."""
         return [entry.get("record", entry) for entry in self.history()]
 
     def history(self):
@@ -226,7 +234,10 @@ class World:
     # ---- what must be the same before and after
 
     def shape(self):
-        """What a migration must not change: ids, CRUSH places and weights, device classes, reweights, affinities, flags, upmaps."""
+        """Returns what a migration must not change.
+
+        That is ids, CRUSH locations and weights, device classes, reweights, affinities, flags and upmaps.
+        """
         tree = self.ceph("osd", "tree")["nodes"]
         dump = self.ceph("osd", "dump")
         return {
@@ -240,7 +251,7 @@ class World:
         }
 
     def crush(self):
-        """The map itself, in its own precision (`osd tree` rounds) and with the shadow trees of device classes."""
+        """Returns the CRUSH map in its own precision (`osd tree` rounds), with the shadow trees of device classes."""
         dump = self.ceph("osd", "crush", "dump")
         return {
             "devices": [(device["id"], device.get("class")) for device in dump["devices"]],
@@ -249,8 +260,11 @@ class World:
             "choose_args": dump.get("choose_args"),
         }
 
-    def adorn(self):
-        """What a migration must keep, and a purge or a first boot would lose: reweight, affinity, an upmap onto a legacy OSD."""
+    def customize(self):
+        """Sets what a migration must preserve, and what a purge or a first boot would lose.
+
+        That is a reweight, an affinity, and an upmap onto a legacy OSD.
+        """
         self.lab("ceph", "osd", "reweight", "1", "0.9")
         self.lab("ceph", "osd", "primary-affinity", "0", "0.5")
         self.lab("wait-clean", "120")
@@ -258,7 +272,7 @@ class World:
         pg = next(pg["pgid"] for pg in pgs if 2 in pg["up"])  # osd.5 is on the same host
         self.lab("ceph", "osd", "pg-upmap-items", pg, "2", "5")
         self.lab("wait-clean", "120")
-        assert self.ceph("osd", "dump")["pg_upmap_items"], "the upmap was not taken"
+        assert self.ceph("osd", "dump")["pg_upmap_items"], "Ceph did not accept the upmap"
 
     def stores(self):
         return {m["id"]: m["osd_objectstore"] for m in self.ceph("osd", "metadata")}
@@ -267,32 +281,34 @@ class World:
         return {o["osd"]: o["uuid"] for o in self.ceph("osd", "dump")["osds"]}
 
     def expect_migrated(self, before, fsids_before, legacy, others=None):
-        """Everything that a finished run promises, asked of the cluster and not of the Job. `others`: stores of OSDs that
-        were not to be migrated, where they are not BlueStore."""
+        """Checks all promises of a finished run. Reads them from the cluster, not from the Job.
+
+        `others`: stores of the OSDs that must not be migrated, if those are not BlueStore.
+        """
         self.lab("wait-clean", "120")
         assert self.shape() == before, f"the cluster changed its shape:\n{before}\n{self.shape()}"
         stores = self.stores()
         assert stores == {**dict.fromkeys(stores, "bluestore"), **(others or {})}, stores
         changed = {osd for osd, fsid in self.fsids().items() if fsid != fsids_before[osd]}
-        assert changed == set(legacy), f"made anew: {changed}, legacy: {legacy}"
+        assert changed == set(legacy), f"recreated: {changed}, legacy: {legacy}"
         self.expect_nothing_left()
         self.lab("verify")
-        self.say("same ids, places and weights; BlueStore; all objects equal; nothing left behind")
+        self.say("same ids, CRUSH locations and weights; BlueStore; all objects equal; nothing left behind")
 
     def expect_nothing_left(self):
-        """Of what was made or set for the duration nothing is there any more."""
+        """Checks that everything temporary is removed: records, fence, limit of drains, objects."""
         assert not self.records(), f"open records: {list(self.records())}"
         cluster = self.get("cephcluster", "rook-ceph")
-        assert "ceph.rook.io/do-not-reconcile" not in cluster["metadata"].get("labels", {}), "the fence is still up"
+        assert "ceph.rook.io/do-not-reconcile" not in cluster["metadata"].get("labels", {}), "the fence is still set"
         assert self.drain_limit() == 1, f"drains are limited: {self.drain_limit()}"
         left = self.left_objects()
-        if left:  # a Job goes with its ConfigMap, but a moment later
+        if left:  # Kubernetes deletes a Job a moment after the ConfigMap that owns it
             time.sleep(3)
             left = self.left_objects()
         assert not left, f"left behind: {left}"
 
     def drain_limit(self):
-        """OSD pods that a drain may evict at a time."""
+        """Returns the number of OSD pods that a drain may evict at a time."""
         return self.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]
 
     def is_ready(self, osd):
@@ -300,16 +316,19 @@ class World:
         return found and found["status"].get("availableReplicas") == 1
 
     def own_pdb(self):
-        """uid of the run's own PodDisruptionBudget, where it is there."""
+        """Returns the uid of the run's own PodDisruptionBudget, or None if it does not exist."""
         found = self.get("poddisruptionbudget", "osd-migrate-drains")
         return found and found["metadata"]["uid"]
 
     def eviction(self, osd):
-        """What the API server says to whoever wants to evict an OSD's pod; nothing is evicted. Empty where it would be."""
+        """Returns the API server's reason for refusing to evict an OSD's pod. Empty if it would evict the pod.
+
+        It is a dry run: no pod is evicted.
+        """
         return self.evict(self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"], dry_run=True)
 
     def evict(self, pod, dry_run=False):
-        """As a drain does. What the API server says, empty where it is done."""
+        """Evicts a pod, as a drain does. Returns the API server's reason for refusing. Empty if the pod was evicted."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
         if dry_run:
             body["deleteOptions"] = {"dryRun": ["All"]}
@@ -321,17 +340,21 @@ class World:
         names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.get("jobs,configmaps,secrets,poddisruptionbudgets")["items"]]
         return [name for name in names if "/osd-migrate-" in name and not re.search(KEPT, name)]
 
-    def expect_calm(self, first_epoch):
+    def expect_downs_on_one_host(self, first_epoch):
+        """Checks that OSDs of two hosts were never down at the same time since an epoch."""
         print(self.lab("epochs", str(first_epoch)).stdout.strip(), flush=True)
 
     def written(self):
-        """Commands of ours that changed something, from the mon's audit log: it logs questions at debug level, acts at info.
+        """Returns the commands of osd-migrate that changed something, from the mon's audit log.
 
-        The epoch of the osdmap is no measure: it moves by itself (up_thru, pool statistics, the mgr)."""
+        The mon logs commands that only read at debug level, and commands that write at info level. The epoch of the
+        osdmap is no measure: it also increases without a command (up_thru, pool statistics, the mgr).
+        """
         text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
         lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
         ours = [line for line in lines if re.search("entity='client.(admin|osd-migrate)'", line) and line.rstrip().endswith("dispatch")]
-        # Questions too, but such as need more than reading: so the mon logs them as acts. (`auth ls`, `auth get-key` are the lab's own.)
+        # These only read, but need more than the right to read, so the mon logs them as writes. (The lab itself sends `auth ls`
+        # and `auth get-key`.)
         return [line for line in ours if not re.search(r'"prefix": ?"auth (get|get-key|ls)"', line)]
 
     def epoch(self):

@@ -1,5 +1,5 @@
 //! The statistics of one PG as a mgr prints them: `pg_stat_t::dump` and `object_stat_sum_t::dump` of
-//! `src/osd/osd_types.cc`.
+//! `osd_types.cc`.
 
 use std::fmt::Write;
 

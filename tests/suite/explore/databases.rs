@@ -9,8 +9,8 @@ use super::search::Search;
 use super::{explore, explored, has_time, nothing, promises};
 
 /// Returns the hardware faults, including those of the database disk as long as it is blank.
-fn machines(world: &World) -> Vec<Happening> {
-    let mut menu = super::machines(world);
+fn spontaneous(world: &World) -> Vec<Happening> {
+    let mut menu = super::spontaneous(world);
     let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
     menu.extend(lit.flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
     if world.databases.is_empty() {
@@ -21,7 +21,7 @@ fn machines(world: &World) -> Vec<Happening> {
 
 fn everything(world: &World) -> Vec<Happening> {
     let mut menu = super::everything(world);
-    menu.extend(machines(world));
+    menu.extend(spontaneous(world));
     menu
 }
 
@@ -37,7 +37,7 @@ fn database_worlds_have_osds_to_migrate_and_conforming_ones() {
 pub(super) const SEARCHED: &str = "to have a database, a fault";
 
 pub(super) fn searched() -> Search {
-    Search::new(SEARCHED, example::to_have_a_database, machines, (1, 0, 0))
+    Search::new(SEARCHED, example::to_have_a_database, spontaneous, (1, 0, 0))
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn osd_gets_a_database_despite_a_freeze() {
 fn databases_wider_if_there_is_time() {
     if has_time() {
         explore("to have a database", example::to_have_a_database, everything, (1, 0, 1));
-        explore("two to have databases", example::two_to_have_databases, machines, (1, 0, 0));
+        explore("two to have databases", example::two_to_have_databases, spontaneous, (1, 0, 0));
         explore("two to have databases", example::two_to_have_databases, nothing, (0, 1, 0));
     }
 }

@@ -9,8 +9,8 @@ use super::{OURS, explore, explored, has_time, nothing, with_the_osd};
 const DISK: &str = "disk-new";
 
 /// Returns the faults that happen by themselves.
-fn machines(world: &World) -> Vec<Happening> {
-    let mut menu = super::machines(world);
+fn spontaneous(world: &World) -> Vec<Happening> {
+    let mut menu = super::spontaneous(world);
     let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
     menu.extend(lit.flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
     menu
@@ -42,7 +42,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
 
 /// Returns all of it except changes around the OSDs, which are the same for all strategies.
 pub(super) fn everything(world: &World) -> Vec<Happening> {
-    let mut menu = machines(world);
+    let mut menu = spontaneous(world);
     menu.extend(people(world));
     menu
 }
@@ -70,7 +70,7 @@ fn directory_osd_wider_if_there_is_time() {
     if has_time() {
         explore("in a directory", example::in_directory, around_too, (1, 0, 0));
         explore("in a directory", example::in_directory, everything, (1, 0, 1));
-        explore("in a directory", example::in_directory, machines, (1, 1, 0));
+        explore("in a directory", example::in_directory, spontaneous, (1, 1, 0));
         let late = Search::new("in a directory, frozen late", example::in_directory, people, (1, 1, 0));
         explored(&Search { freezes_late: true, ..late });
     }

@@ -44,7 +44,7 @@ fn rooks_pdb_is_restored_after_suspension_and_a_freeze() {
 fn own_pdb_is_deleted_after_suspension_and_a_freeze_or_leap() {
     explored(&frozen(without_rooks));
     explored(&frozen_late(without_rooks));
-    explored(&Search::new("held up, a leap, no budget of Rook's", without_rooks, holds_up, (1, 0, 1)));
+    explored(&Search::new("held up, a leap, no PDB of Rook", without_rooks, holds_up, (1, 0, 1)));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn own_pdb_may_be_rejected_at_any_time() {
     let refused = |world: &World| {
         if world.rejects_pdbs { Vec::new() } else { vec![Happening::PdbsRejected] }
     };
-    explored(&Search::new("budgets refused, a freeze", without_rooks, refused, (1, 1, 0)));
+    explored(&Search::new("PDBs rejected, a freeze", without_rooks, refused, (1, 1, 0)));
 }
 
 #[test]

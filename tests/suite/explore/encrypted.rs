@@ -7,9 +7,9 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example;
 
 use super::search::Search;
-use super::{everything, explore, explored, has_time, machines, needs, nothing, promises};
+use super::{everything, explore, explored, has_time, needs, nothing, promises, spontaneous};
 
-pub(super) const ON_A_HOST_MAPPING: &str = "beside an OSD on a mapping of its host";
+pub(super) const ON_A_HOST_MAPPING: &str = "alongside an OSD on a mapping of its host";
 
 pub(super) fn on_a_host_mapping() -> Search {
     Search::new(ON_A_HOST_MAPPING, example::on_a_host_mapping, nothing, (0, 0, 0))
@@ -24,16 +24,16 @@ fn osd_on_a_host_mapping_is_not_touched() {
 
 #[test]
 fn encryption_worlds_have_one_osd_to_migrate() {
-    for (world, made) in [(example::to_be_plain(), "encrypted"), (example::to_be_encrypted(), "by hand")] {
+    for (world, kind) in [(example::to_be_plain(), "encrypted"), (example::to_be_encrypted(), "by hand")] {
         let class = |osd| promises::class(&world, OsdId(osd));
-        assert!(class(0).migrates().is_some(), "{made}: {}", class(0));
-        assert_eq!((class(1), class(2)), (Class::Conforming, Class::Conforming), "{made}");
+        assert!(class(0).migrates().is_some(), "{kind}: {}", class(0));
+        assert_eq!((class(1), class(2)), (Class::Conforming, Class::Conforming), "{kind}");
     }
 }
 
 #[test]
 fn encrypted_to_plain_survives_a_fault_of_any_kind() {
-    explore("encrypted to plain", example::to_be_plain, machines, (1, 0, 0));
+    explore("encrypted to plain", example::to_be_plain, spontaneous, (1, 0, 0));
 }
 
 #[test]

@@ -28,9 +28,9 @@ impl Search {
     ) -> Result<(), String> {
         let Err(why) = self.goes_on(state, policy, settled, None) else { return Ok(()) };
         // Replays the run and records its story.
-        let mut told = Vec::new();
-        self.goes_on(state, policy, &mut HashSet::new(), Some(&mut told)).ok();
-        Err(format!("{why}\n  (without more going wrong: {})", told.join("; ")))
+        let mut story = Vec::new();
+        self.goes_on(state, policy, &mut HashSet::new(), Some(&mut story)).ok();
+        Err(format!("{why}\n  (without more going wrong: {})", story.join("; ")))
     }
 
     /// Returns whether something is wrong that is never fixed.
@@ -48,11 +48,11 @@ impl Search {
         state: &State,
         policy: &Policy,
         settled: &mut HashSet<u128>,
-        mut told: Option<&mut Vec<String>>,
+        mut story: Option<&mut Vec<String>>,
     ) -> Result<(), String> {
         let mut now = state.clone();
         let mut passed = Vec::new();
-        mend(&mut now, policy);
+        fix(&mut now, policy);
         let mut idle = 0;
         let mut watch = Watch::default();
         for _ in 0..BOUND {
@@ -64,8 +64,8 @@ impl Search {
             passed.push(key);
             let mut moved = false;
             for what in now.world.progress() {
-                if let Some(told) = &mut told {
-                    told.push(what.to_string());
+                if let Some(story) = &mut story {
+                    story.push(what.to_string());
                 }
                 let before = now.clone();
                 let done = Done { effects: now.world.happen(&what), ..Done::default() };
@@ -81,8 +81,8 @@ impl Search {
             pace::pass(&mut now.world, now.pace);
             let before = now.clone();
             let version = now.version;
-            if let Some(told) = &mut told {
-                told.push(format!("[{}]", decision(&decided)));
+            if let Some(story) = &mut story {
+                story.push(format!("[{}]", decision(&decided)));
             }
             let done = now.perform(&decided, version);
             if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
@@ -139,7 +139,7 @@ impl Search {
                     {
                         return Err(broken);
                     }
-                    if idle > 12 && (self.stays_shut || self.is_sick(&now) || is_for_others(wait, &now)) {
+                    if idle > 12 && (self.stays_shut || self.is_sick(&now) || is_permanent(wait, &now)) {
                         settled.extend(passed);
                         return Ok(());
                     }
@@ -174,19 +174,19 @@ impl Search {
 }
 
 /// Fixes what people and hardware fix sooner or later.
-fn mend(state: &mut State, policy: &Policy) {
+fn fix(state: &mut State, policy: &Policy) {
     let world = &mut state.world;
-    let mut mended: Vec<Happening> = Vec::new();
+    let mut fixes: Vec<Happening> = Vec::new();
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
-    mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
-    mended.push(Happening::FlagUnset);
+    fixes.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
+    fixes.push(Happening::FlagUnset);
     // An operator that the fence keeps off may run, and so may one that the run itself is to scale.
     let is_ours = policy.scales_operator && state.ledger.run.operator.is_none();
     if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) && !is_ours {
-        mended.push(Happening::OperatorDown);
+        fixes.push(Happening::OperatorDown);
     }
     if world.kube.fence.as_deref() == Some("theirs") {
-        mended.push(Happening::OthersUnfence);
+        fixes.push(Happening::OthersUnfence);
     }
     // A destroyed OSD is not started.
     let is_there = |osd| world.ceph.slots.get(osd).is_some_and(|slot| slot.state != SlotState::Destroyed);
@@ -195,21 +195,21 @@ fn mend(state: &mut State, policy: &Policy) {
         .daemons
         .iter()
         .filter(|(osd, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none() && is_there(osd));
-    mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
+    fixes.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
     let outs = world.ceph.slots.iter().filter(|(osd, slot)| {
         !slot.is_in && slot.state == SlotState::Exists && !world.noise.dead.contains(*osd)
     });
-    mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
-    mended.push(if state.by_flag { Happening::Unconfirmed } else { Happening::Confirmed });
-    mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
-    for what in mended {
+    fixes.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
+    fixes.push(if state.by_flag { Happening::Unconfirmed } else { Happening::Confirmed });
+    fixes.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
+    for what in fixes {
         world.happen(&what);
     }
     world.noise_stays();
 }
 
 /// Returns whether a wait names a cause that does not recover by itself.
-fn is_for_others(wait: &Wait, state: &State) -> bool {
+fn is_permanent(wait: &Wait, state: &State) -> bool {
     let world = &state.world;
     let is_ours =
         |osd, slot: &Slot| slot.state == SlotState::Exists || state.ledger.records.contains_key(osd);

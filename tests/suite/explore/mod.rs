@@ -47,13 +47,13 @@ fn keyless(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
 
 /// Returns everything that is modelled, for one OSD and one partner (the others are like it).
 fn everything(world: &World) -> Vec<Happening> {
-    let mut menu = machines(world);
+    let mut menu = spontaneous(world);
     menu.extend(people(world));
     menu
 }
 
 /// Returns the faults that happen by themselves.
-fn machines(world: &World) -> Vec<Happening> {
+fn spontaneous(world: &World) -> Vec<Happening> {
     let mut menu = Vec::new();
     menu.extend(deaths_of(&[OURS, PARTNER], world));
     menu.extend(agents(world));
@@ -115,7 +115,7 @@ fn around(_: &World) -> Vec<Happening> {
 /// Pairs exclude two combinations of deliberate acts whose outcome is known and described in
 /// `docs/concepts/safety.md`: a purge with a start or a stop, and a ceph-volume that bypasses the shim.
 fn pairs(world: &World) -> Vec<Happening> {
-    let mut menu = machines(world);
+    let mut menu = spontaneous(world);
     menu.retain(|what| !matches!(what, Happening::AgentStumbles(_, Stumble::IgnoresIdPastUs)));
     menu.extend(people(world).into_iter().filter(|what| {
         matches!(
@@ -258,8 +258,8 @@ fn random_walks_with_many_faults_find_no_violation() {
     let walks = if has_time() { 30_000 } else { 300 };
     let mut steps = 0;
     for search in [
-        Search::new("two on a host", example::two_on_a_host, machines, (5, 0, 4)),
-        Search::new("erasure coded", example::erasure_coded, machines, (5, 0, 4)),
+        Search::new("two on a host", example::two_on_a_host, spontaneous, (5, 0, 4)),
+        Search::new("erasure coded", example::erasure_coded, spontaneous, (5, 0, 4)),
     ] {
         for seed in 0..walks {
             let (taken, violation) = search.walk(seed, 250);
@@ -281,7 +281,7 @@ fn migrations_wider_if_there_is_time() {
     explore("replicated", example::replicated, everything, (1, 1, 0));
     explore("replicated", example::replicated, everything, (1, 0, 1));
     explore("two on a host", example::two_on_a_host, everything, (1, 0, 0));
-    explore("replicated", example::replicated, machines, (1, 0, 1));
+    explore("replicated", example::replicated, spontaneous, (1, 0, 1));
     explore("replicated", example::replicated, around, (1, 0, 1));
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 1));
 }

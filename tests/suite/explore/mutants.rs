@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Returns the boots of new OSDs that are not as declared.
-fn ambiguities(world: &World) -> Vec<Happening> {
+fn unexpected_boots(world: &World) -> Vec<Happening> {
     let boots = |osd: &OsdId| world.progress().contains(&Happening::Boots(*osd));
     world.ceph.slots.keys().copied().filter(boots).map(Happening::BootsUnexpectedly).collect()
 }
@@ -99,7 +99,7 @@ fn searches() -> Vec<Search> {
     let closed =
         || Policy { windows: ["03:00-03:01".parse().unwrap()].into_iter().collect(), ..Policy::default() };
     let mut searches = vec![
-        shut("two copies", || example::replicated_as(2, 1, 1)),
+        shut("two replicas", || example::replicated_as(2, 1, 1)),
         shut("min_size as size", || example::replicated_as(3, 3, 1)),
         shut("too full", || example::replicated_as(3, 2, 6)),
         Search { policy: closed, ..shut("outside of the window", replicated) },
@@ -109,7 +109,7 @@ fn searches() -> Vec<Search> {
             loses_ledger: true,
             ..new("replicated, the ledger is deleted", replicated, nothing, (1, 0, 0))
         },
-        new("three to do, some odd", example::three_to_do, ambiguities, (2, 0, 0)),
+        new("three to do, some not as declared", example::three_to_do, unexpected_boots, (2, 0, 0)),
         new("replicated, a fault", replicated, everything, (1, 0, 0)),
         new("replicated, a freeze and a death", replicated, deaths, (1, 1, 0)),
         Search {
@@ -122,8 +122,8 @@ fn searches() -> Vec<Search> {
     searches.push(encrypted::on_a_host_mapping());
     searches.push(unnamed::disks_move());
     searches.push(keyless("no bootstrap key", nothing, (0, 0, 0)));
-    searches.push(rook::auxiliary("beside Rook", nothing, (0, 0, 0)));
-    searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
+    searches.push(rook::alongside("alongside Rook", nothing, (0, 0, 0)));
+    searches.push(rook::both_confirmed("alongside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
     searches.push(pace::slow());
     searches.extend(noise::searches());
@@ -179,7 +179,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::ActByLedger => "replicated, a freeze and a death",
         Guard::LedgerNotLost => "replicated, the ledger is deleted",
         Guard::ConformsAtTheEnd | Guard::QuarantineLiftsNoout | Guard::WithinFailureLimit => {
-            "three to do, some odd"
+            "three to do, some not as declared"
         }
         Guard::AgentProvesAgain
         | Guard::AgentSlotDestroyed
@@ -215,10 +215,10 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::PdbSavedFirst
         | Guard::DrainsBlocked
         | Guard::DrainsLimitedFirst
-        | Guard::FenceAcknowledged => "beside Rook",
-        Guard::FenceStays => "beside Rook, both confirmed",
+        | Guard::FenceAcknowledged => "alongside Rook",
+        Guard::FenceStays => "alongside Rook, both confirmed",
         Guard::BootstrapSavedFirst => "no bootstrap key",
-        Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
+        Guard::OperatorSavedFirst | Guard::OperatorVersion => "alongside an old Rook, frozen late",
         Guard::RecheckBackfilled => "in a directory, a late freeze and a lost disk",
         Guard::DatabaseFits => databases::SEARCHED,
         Guard::BlankByPlace => unnamed::PULLED,
@@ -231,11 +231,11 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::StartHasALimit => "an init container fails",
         Guard::PoolQuotaIsNoFull => "a pool at its quota",
         Guard::IntentOutlivesSlowIterations => pace::SLOW,
-        Guard::PassingStatesWait => "a PG turns odd",
+        Guard::PassingStatesWait => "a PG turns unusual",
         Guard::YoungerPgsExcused => "a pool is split",
-        Guard::OperatorRestored => "a mon dies beside an old Rook",
+        Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
-        _ => "two copies",
+        _ => "two replicas",
     }
 }
 

@@ -13,28 +13,28 @@ const DISK: &str = "disk-new";
 
 /// Returns the OSD that the disk becomes: the one whose slot is to be filled, else the lowest id that is
 /// absent at first.
-fn made(world: &World) -> OsdId {
+fn created_osd(world: &World) -> OsdId {
     let was_three = world.disks.contains_key("disk-0");
     OsdId(if was_three { 3 } else { 0 })
 }
 
 /// Returns the faults that happen by themselves.
-pub(super) fn machines(world: &World) -> Vec<Happening> {
+pub(super) fn spontaneous(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-    menu.extend([OsdId(1), made(world)].into_iter().filter(is_up).map(Happening::Dies));
+    menu.extend([OsdId(1), created_osd(world)].into_iter().filter(is_up).map(Happening::Dies));
     let lit = || world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
     menu.extend(lit().flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
     menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
-    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(made(world)));
-    menu.extend(boots.map(|_| Happening::BootsUnexpectedly(made(world))));
+    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(created_osd(world)));
+    menu.extend(boots.map(|_| Happening::BootsUnexpectedly(created_osd(world))));
     menu.extend(lit().next().cloned().map(Happening::PowerLost));
     menu
 }
 
 /// Returns what people and Rook do.
 pub(super) fn people(world: &World) -> Vec<Happening> {
-    let osd = made(world);
+    let osd = created_osd(world);
     let mut menu = vec![
         Happening::Unselected,
         Happening::Unconfirmed,
@@ -74,7 +74,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
 
 /// Returns all of these faults.
 pub(super) fn everything(world: &World) -> Vec<Happening> {
-    let mut menu = machines(world);
+    let mut menu = spontaneous(world);
     menu.extend(people(world));
     menu.extend(Around::ALL.map(|what| Happening::Around(what, true)));
     menu
@@ -109,7 +109,7 @@ fn empty_cluster_survives_a_leap_in_time() {
 
 #[test]
 fn empty_cluster_survives_a_spontaneous_fault() {
-    explore("from nothing", example::empty, machines, (1, 0, 0));
+    explore("from nothing", example::empty, spontaneous, (1, 0, 0));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn new_osd_wider_if_there_is_time() {
         explore("one more disk", example::one_more, everything, (1, 1, 0));
         let late = Search::new("one more disk, frozen late", example::one_more, everything, (1, 1, 0));
         explored(&Search { freezes_late: true, ..late });
-        explore("one more disk", example::one_more, machines, (2, 0, 0));
+        explore("one more disk", example::one_more, spontaneous, (2, 0, 0));
         explore("one more disk", example::one_more, everything, (1, 0, 1));
     }
 }

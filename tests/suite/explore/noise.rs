@@ -7,7 +7,7 @@ use osd_migrate::domain::policy::{Policy, RequireClean};
 use osd_migrate::sim::{Disturbance, Happening, UnusualPg, World, example};
 
 use super::search::{Menu, Search};
-use super::{OURS, explored, has_time, machines, nothing, operator};
+use super::{OURS, explored, has_time, nothing, operator, spontaneous};
 
 fn noise(what: Disturbance) -> Vec<Happening> {
     vec![Happening::Noise(what)]
@@ -59,7 +59,7 @@ fn mgr_fails_over(world: &World) -> Vec<Happening> {
     if world.noise.mgr_away { Vec::new() } else { noise(Disturbance::MgrAway) }
 }
 
-fn pg_turns_odd(world: &World) -> Vec<Happening> {
+fn pg_turns_unusual(world: &World) -> Vec<Happening> {
     let unusual = [UnusualPg::Repair, UnusualPg::Premerge, UnusualPg::Recovering];
     let pg = world.placements.keys().find(|pg| !world.noise.unusual.contains_key(*pg));
     let turns =
@@ -81,7 +81,7 @@ fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
 fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
     let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
     let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Remapped));
-    pgs.map(remapped).chain(pg_turns_odd(world)).collect()
+    pgs.map(remapped).chain(pg_turns_unusual(world)).collect()
 }
 
 /// Returns a policy that requires only the OSD's own PGs to be clean.
@@ -118,9 +118,9 @@ pub(super) fn searches() -> Vec<Search> {
         one("an init container fails", example::two_in_line, init_container_fails),
         one("agents fail", example::two_in_line, agents_fail),
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
-        one("a PG turns odd", with_a_second_pool, pg_turns_odd),
+        one("a PG turns unusual", with_a_second_pool, pg_turns_unusual),
         one("a pool is split", example::replicated, pool_is_split_or_created),
-        operator::auxiliary("a mon dies beside an old Rook", mon_dies, (1, 0, 0)),
+        operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
     ]
 }
 
@@ -187,7 +187,7 @@ fn mgr_failover_is_waited_for() {
 
 #[test]
 fn pg_that_is_merged_or_repaired_reverts_no_stop() {
-    explored(&search("a PG turns odd"));
+    explored(&search("a PG turns unusual"));
 }
 
 #[test]
@@ -198,13 +198,13 @@ fn pool_that_is_split_or_created_after_a_stop_blocks_no_wipe() {
 #[test]
 fn own_clean_pgs_suffice_with_require_clean_own() {
     explored(&own_pgs("own PGs clean, a PG turns unusual", pg_is_remapped_or_unusual, (1, 0, 0)));
-    explored(&own_pgs("own PGs clean, a fault", machines, (1, 0, 0)));
+    explored(&own_pgs("own PGs clean, a fault", spontaneous, (1, 0, 0)));
     explored(&own_pgs("own PGs clean, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]
 fn rooks_operator_is_restored_after_a_mon_dies() {
-    explored(&search("a mon dies beside an old Rook"));
+    explored(&search("a mon dies alongside an old Rook"));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn noise_wider_if_there_is_time() {
             ("an OSD died long ago, a fault", example::a_dead_osd as fn() -> World),
             ("a node is cordoned, a fault", example::a_cordoned_node),
         ] {
-            explored(&Search::new(name, world, machines, (1, 0, 0)));
+            explored(&Search::new(name, world, spontaneous, (1, 0, 0)));
         }
     }
 }

@@ -11,7 +11,7 @@ fn scales() -> Policy {
     Policy { scales_operator: true, ..Policy::default() }
 }
 
-pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+pub(super) fn alongside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search { policy: scales, ..Search::new(name, example::with_old_rook, menu, left) }
 }
 
@@ -31,23 +31,23 @@ fn faults(world: &World) -> Vec<Happening> {
 
 #[test]
 fn run_alongside_old_rook_survives_leaps_in_time() {
-    explored(&auxiliary("beside an old Rook", nothing, (0, 0, 2)));
+    explored(&alongside("alongside an old Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
 fn run_alongside_old_rook_survives_a_fault() {
-    explored(&auxiliary("beside an old Rook", faults, (1, 0, 0)));
+    explored(&alongside("alongside an old Rook", faults, (1, 0, 0)));
 }
 
 #[test]
 fn run_alongside_old_rook_survives_a_freeze() {
-    explored(&auxiliary("beside an old Rook", nothing, (0, 1, 0)));
+    explored(&alongside("alongside an old Rook", nothing, (0, 1, 0)));
     explored(&frozen_late());
 }
 
 /// Returns a search with a runner that wakes when everything is done.
 pub(super) fn frozen_late() -> Search {
-    Search { freezes_late: true, ..auxiliary("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
+    Search { freezes_late: true, ..alongside("alongside an old Rook, frozen late", nothing, (0, 1, 0)) }
 }
 
 /// Returns a cancel by a person while a runner is about to scale the operator.
@@ -59,7 +59,7 @@ fn cancels(world: &World) -> Vec<Happening> {
 
 #[test]
 fn cancelled_run_alongside_old_rook_survives_a_late_freeze() {
-    let search = auxiliary("beside an old Rook, cancelled", cancels, (1, 1, 0));
+    let search = alongside("alongside an old Rook, cancelled", cancels, (1, 1, 0));
     explored(&Search { freezes_late: true, ..search });
 }
 
@@ -71,7 +71,7 @@ fn run_alongside_old_rook_needs_its_guards() {
 #[test]
 fn run_alongside_old_rook_wider_if_there_is_time() {
     if has_time() {
-        explored(&auxiliary("beside an old Rook", faults, (1, 1, 0)));
-        explored(&auxiliary("beside an old Rook", faults, (2, 0, 0)));
+        explored(&alongside("alongside an old Rook", faults, (1, 1, 0)));
+        explored(&alongside("alongside an old Rook", faults, (2, 0, 0)));
     }
 }

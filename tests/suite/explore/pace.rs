@@ -11,17 +11,17 @@ use chrono::TimeDelta;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::{Menu, Search};
-use super::{everything, explored, has_time, machines, nothing, rook};
+use super::{everything, explored, has_time, nothing, rook, spontaneous};
 
 /// Seconds after which new statistics have arrived.
 ///
 /// The mgr gets statistics each 5 s, at most 7 s late, and PGs peer in about a second (16.2.15). A longer
 /// iteration sees both.
-const HEARD_AFTER: i64 = 8;
+const STATISTICS_AFTER: i64 = 8;
 
 /// Lets this many seconds pass between what a runner saw and what it does.
 pub(super) fn pass(world: &mut World, seconds: i64) {
-    if seconds >= HEARD_AFTER {
+    if seconds >= STATISTICS_AFTER {
         let peers = |what: &Happening| matches!(what, Happening::Peer(_));
         for what in world.progress().into_iter().filter(peers) {
             world.happen(&what);
@@ -63,15 +63,15 @@ fn slow_iterations_finish_all_osds() {
 #[test]
 fn slow_iterations_alongside_rook_finish_all_osds() {
     for pace in PACES {
-        explored(&Search { pace, ..rook::auxiliary("beside Rook", nothing, (0, 0, 0)) });
-        explored(&Search { pace, ..super::operator::auxiliary("beside an old Rook", nothing, (0, 0, 0)) });
+        explored(&Search { pace, ..rook::alongside("alongside Rook", nothing, (0, 0, 0)) });
+        explored(&Search { pace, ..super::operator::alongside("alongside an old Rook", nothing, (0, 0, 0)) });
     }
 }
 
 #[test]
 fn slow_iterations_with_a_fault_come_to_an_end() {
     for pace in [30, 120] {
-        explored(&Search { pace, ..Search::new("replicated", example::replicated, machines, (1, 0, 0)) });
+        explored(&Search { pace, ..Search::new("replicated", example::replicated, spontaneous, (1, 0, 0)) });
     }
 }
 
@@ -84,11 +84,11 @@ fn slow_iterations_with_a_freeze_come_to_an_end() {
 fn slow_iterations_wider_if_there_is_time() {
     if has_time() {
         at_each_pace("replicated", example::replicated, everything, (1, 0, 0));
-        at_each_pace("two on a host", example::two_on_a_host, machines, (1, 0, 0));
-        at_each_pace("erasure coded", example::erasure_coded, machines, (1, 0, 0));
+        at_each_pace("two on a host", example::two_on_a_host, spontaneous, (1, 0, 0));
+        at_each_pace("erasure coded", example::erasure_coded, spontaneous, (1, 0, 0));
         at_each_pace("replicated", example::replicated, nothing, (0, 0, 1));
         for pace in PACES {
-            explored(&Search { pace, ..rook::auxiliary("beside Rook", rook::faults, (1, 0, 0)) });
+            explored(&Search { pace, ..rook::alongside("alongside Rook", rook::faults, (1, 0, 0)) });
         }
     }
 }

@@ -12,7 +12,7 @@ fn confirmed_by_flag() -> Policy {
     Policy { confirmed: true, ..Policy::default() }
 }
 
-pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+pub(super) fn alongside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search { policy: confirmed_by_flag, ..Search::new(name, example::with_rook, menu, left) }
 }
 
@@ -55,18 +55,18 @@ pub(super) fn faults(world: &World) -> Vec<Happening> {
 
 #[test]
 fn run_alongside_rook_survives_leaps_in_time() {
-    explored(&auxiliary("beside Rook", nothing, (0, 0, 2)));
+    explored(&alongside("alongside Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
 fn run_alongside_rook_survives_a_fault() {
-    explored(&auxiliary("beside Rook", faults, (1, 0, 0)));
+    explored(&alongside("alongside Rook", faults, (1, 0, 0)));
 }
 
 #[test]
 fn run_alongside_rook_survives_a_freeze() {
-    explored(&auxiliary("beside Rook", nothing, (0, 1, 0)));
-    explored(&Search { freezes_late: true, ..auxiliary("beside Rook, frozen late", nothing, (0, 1, 0)) });
+    explored(&alongside("alongside Rook", nothing, (0, 1, 0)));
+    explored(&Search { freezes_late: true, ..alongside("alongside Rook, frozen late", nothing, (0, 1, 0)) });
 }
 
 #[test]
@@ -86,35 +86,35 @@ fn deployment_by_rook_survives_a_freeze() {
 
 #[test]
 fn run_alongside_rooks_migration_survives_a_leap_in_time() {
-    explored(&both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
-    explored(&of_one("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
+    explored(&both_confirmed("alongside Rook, both confirmed", nothing, (0, 0, 0)));
+    explored(&of_one("alongside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
 }
 
 #[test]
 fn run_alongside_rooks_migration_survives_a_fault_or_a_freeze() {
-    explored(&of_one("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
-    explored(&of_one("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
+    explored(&of_one("alongside Rook, both confirmed, a fault", faults, (1, 0, 0)));
+    explored(&of_one("alongside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]
 fn run_alongside_rook_needs_its_guards() {
-    let fenced = || auxiliary("beside Rook", faults, (1, 0, 0));
+    let fenced = || alongside("alongside Rook", faults, (1, 0, 0));
     needs(
         fenced,
         &[Guard::DrainsBlocked, Guard::FenceAcknowledged, Guard::FencedFirst, Guard::FenceSavedFirst],
     );
-    let both = || both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0));
+    let both = || both_confirmed("alongside Rook, both confirmed", nothing, (0, 0, 0));
     needs(both, &[Guard::FenceStays, Guard::FenceAcknowledged]);
 }
 
 #[test]
 fn run_alongside_rook_wider_if_there_is_time() {
     if has_time() {
-        explored(&auxiliary("beside Rook", faults, (1, 1, 0)));
-        explored(&auxiliary("beside Rook", faults, (2, 0, 0)));
-        explored(&auxiliary("beside Rook", faults, (1, 0, 1)));
-        explored(&both_confirmed("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
-        explored(&both_confirmed("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
-        explored(&both_confirmed("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
+        explored(&alongside("alongside Rook", faults, (1, 1, 0)));
+        explored(&alongside("alongside Rook", faults, (2, 0, 0)));
+        explored(&alongside("alongside Rook", faults, (1, 0, 1)));
+        explored(&both_confirmed("alongside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
+        explored(&both_confirmed("alongside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
+        explored(&both_confirmed("alongside Rook, both confirmed, a fault", faults, (1, 0, 0)));
     }
 }

@@ -63,7 +63,9 @@ pub(crate) struct Found {
     pub(crate) violation: Option<String>,
 }
 
-/// Highest number of states: with more, the bounds must be reduced. The search is never cut short.
+/// Highest number of states: with more, the bounds must be reduced.
+///
+/// The search is never cut short.
 const TOO_MANY: usize = 3_000_000;
 
 impl Search {
@@ -213,18 +215,18 @@ impl Search {
         steps.reverse();
         let policy = (self.policy)();
         let mut state = self.start();
-        let mut told = vec![format!("world {}, an iteration takes {} s:", self.name, self.pace)];
+        let mut lines = vec![format!("world {}, an iteration takes {} s:", self.name, self.pace)];
         for step in steps {
             let decided = state.decide(&policy);
-            told.push(format!("  - {}", words(&step, &decided, &state)));
+            lines.push(format!("  - {}", words(&step, &decided, &state)));
             let (after, done, _) = take(&state, &step, &decided);
             if let Some(why) = done.refused {
-                told.push(format!("      refused: {why}"));
+                lines.push(format!("      refused: {why}"));
             }
             state = after;
         }
-        told.push(format!("  => {broken}"));
-        told.join("\n")
+        lines.push(format!("  => {broken}"));
+        lines.join("\n")
     }
 }
 
@@ -313,11 +315,11 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {
             Some((next, ..)) => format!("the frozen runner thaws: {}", decision(next)),
-            None => "nobody thaws".to_owned(),
+            None => "no runner thaws".to_owned(),
         },
         Move::Happens(what) => what.to_string(),
         Move::Fault(what) => format!("! {what}"),
-        Move::Forget => "! somebody deletes the ledger".to_owned(),
+        Move::Forget => "! a person deletes the ledger".to_owned(),
         Move::Leap(minutes) => format!("{minutes} minutes pass"),
         Move::Later => "a minute passes".to_owned(),
     }

@@ -118,11 +118,11 @@ impl State {
                 Done { saved: true, ..Done::default() }
             }
             Next::Do(_) if !self.freezes_late && !expect::decided_by_ledger(&self.version, &version) => {
-                Done { refused: Some("somebody saved the ledger since".to_owned()), ..Done::default() }
+                Done { refused: Some("another client saved the ledger since".to_owned()), ..Done::default() }
             }
             Next::Do(act) => match self.world.act_as_read(act, writes, read) {
                 Ok(effects) => {
-                    self.report_was_swept(act);
+                    self.clean_up_report(act);
                     Done { effects, ..Done::default() }
                 }
                 Err(why) => Done { refused: Some(why), ..Done::default() },
@@ -135,7 +135,7 @@ impl State {
     ///
     /// A runner that is frozen after its check of the ledger has created the report of its agent before that
     /// (ADR 0011). If the record was closed since, the report was cleaned up.
-    fn report_was_swept(&mut self, act: &Act) {
+    fn clean_up_report(&mut self, act: &Act) {
         if let Act::Node(NodeAct::Agent { request, .. }) = act
             && !self.ledger.records.values().any(|record| record.id == request.record)
         {
@@ -162,9 +162,9 @@ impl State {
             job.created_at = passed(now, job.created_at);
             job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
         }
-        for look in self.world.kube.inventories.values_mut() {
-            look.created_at = passed(now, look.created_at);
-            if let Some(report) = &mut look.report {
+        for inventory in self.world.kube.inventories.values_mut() {
+            inventory.created_at = passed(now, inventory.created_at);
+            if let Some(report) = &mut inventory.report {
                 (report.began_at, report.ended_at) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
             }
         }
@@ -200,8 +200,8 @@ impl State {
         kube.skipped = (skipped < present).then_some(0);
         // Without a fence it is never read.
         kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
-            let heard = skipped.is_some_and(|skipped| skipped > at);
-            u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(heard)
+            let acknowledged = skipped.is_some_and(|skipped| skipped > at);
+            u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(acknowledged)
         });
         self.ledger.run.fence_after = after.map(|_| 0);
         if let Some((_, _, read)) = &mut self.frozen {

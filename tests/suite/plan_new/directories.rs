@@ -295,7 +295,7 @@ fn directory_that_can_not_be_removed_is_reported_with_command() {
     );
     assert!(summary.problems.iter().any(|(_, why)| why.starts_with(&told)), "{summary:?}");
     assert!(summary.quarantined.is_empty() && run.ledger.records.is_empty());
-    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH), "it holds somebody else's OSD now");
+    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH), "it contains another OSD now");
     assert!(run.world.ceph.slots[&OSD].up);
 }
 

@@ -50,7 +50,7 @@ fn available_disk_gets_a_destroyed_id_of_its_node_or_the_lowest() {
             destroy(world, 0);
             world.kube.daemons.remove(&OsdId(0));
         }),
-        ("destroyed, and somebody holds its Deployment", 3, |world| {
+        ("destroyed, and another client keeps its Deployment", 3, |world| {
             destroy(world, 0);
             world.kube.daemons.get_mut(&OsdId(0)).unwrap().managed_externally = Some("a label".to_owned());
         }),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-/// Prefix of a code in its anchor, by heading. Codes of messages have none: no two are the same.
+/// Prefix of a code in its anchor, by heading.
+///
+/// Codes of messages have none: no two are the same.
 const PREFIXES: [(&str, &str); 4] =
     [("# Exit codes", "exit-"), ("# Events", "event-"), ("## Phase by phase", "phase-"), ("## ", "")];
 

@@ -32,12 +32,12 @@ fn osd_that_moved_to_another_node_is_withdrawn_before_stop() {
 
 #[test]
 fn recreated_deployment_withdraws_the_record_before_stop() {
-    let anew = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
+    let recreated = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
     for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
-        assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
+        assert_eq!(word(&recreated(world).plan()), Some("withdrawn"));
     }
     // After Stop it is not asked.
-    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
+    check!(recreated(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
 }
 
 #[test]

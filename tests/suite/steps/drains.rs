@@ -245,8 +245,8 @@ fn pdb_left_limited_is_restored_by_a_run_with_nothing_to_do() {
         assert!(is_write(&left().with(change).plan(), 1, 5));
     }
     // A recreated PodDisruptionBudget is not the one that osd-migrate wrote.
-    let anew = left().with(|w| w.seen.kube.osd_pdb.as_mut().unwrap().uid = "another".to_owned());
-    anew.saved("pdb-restored");
+    let recreated = left().with(|w| w.seen.kube.osd_pdb.as_mut().unwrap().uid = "another".to_owned());
+    recreated.saved("pdb-restored");
     // A ledger from before the limit had a generation of its own.
     let older = left().with(|w| {
         w.ledger.run.pdb = Some(FormerPdb { max_unavailable: 1, uid: None, generation: None });

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use super::play::{Ended, Play, ends, told};
+use super::play::{Ended, Play, ends, print_figures};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
 /// Number of second crashes for each first one, evenly spaced over the points that follow, and different each
@@ -32,14 +32,14 @@ fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
     }))
 }
 
-pub(crate) struct CleanUp {
+pub(crate) struct Crashes {
     pub(crate) play: fn() -> Play,
     pub(crate) run: fn(&Play, Option<Watch>) -> Ended,
     pub(crate) end: fn() -> Ended,
     pub(crate) check: fn(&Play),
 }
 
-impl CleanUp {
+impl Crashes {
     pub(crate) const PLAIN: Self = Self {
         play: Play::new,
         run: Play::run_watched,
@@ -84,13 +84,13 @@ impl CleanUp {
                 second += 1;
             }
         }
-        told(&format!("{name}: {points} crash points, each once; {second} pairs of crashes"));
+        print_figures(&format!("{name}: {points} crash points, each once; {second} pairs of crashes"));
     }
 }
 
 #[test]
 fn migration_ends_the_same_after_a_crash_at_any_point() {
-    CleanUp::PLAIN.run("two OSDs", true);
+    Crashes::PLAIN.run("two OSDs", true);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn failing_rebuild_ends_the_same_after_a_crash_at_any_point() {
         rebuild_fails(&play);
         play
     };
-    CleanUp { play, ..CleanUp::PLAIN }.run("a rebuild that fails", false);
+    Crashes { play, ..Crashes::PLAIN }.run("a rebuild that fails", false);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn partner_outage_ends_the_same_after_a_crash_at_any_point() {
         play.partner_fails();
         play
     };
-    CleanUp { play, check: Play::assert_all_is_well, ..CleanUp::PLAIN }.run("a partner's outage", false);
+    Crashes { play, check: Play::assert_all_is_well, ..Crashes::PLAIN }.run("a partner's outage", false);
 }
 
 #[test]
 fn cancelled_run_ends_the_same_after_a_crash_at_any_point() {
     let (run, check) = (Play::run_cancelled_at_stop, assert_cancelled_after_the_first);
-    CleanUp { run, end: cancelled, check, ..CleanUp::PLAIN }.run("cancelled", false);
+    Crashes { run, end: cancelled, check, ..Crashes::PLAIN }.run("cancelled", false);
 }

@@ -19,7 +19,7 @@ use super::play::{BY_HAND, Ended, Log, Play};
 /// Actions that a missing right prevents.
 #[derive(Clone, Copy)]
 enum Of {
-    Inventories,
+    Observations,
     Acts,
 }
 
@@ -73,7 +73,7 @@ fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
 
 impl Cluster for Denying<'_> {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        if self.denies() && matches!(self.of, Of::Inventories) {
+        if self.denies() && matches!(self.of, Of::Observations) {
             return denied();
         }
         self.runner.observe(ask).await
@@ -99,20 +99,20 @@ fn noout_lifted(play: &Play) -> usize {
 
 #[test]
 fn missing_right_is_waited_for_while_an_osd_is_stopped() {
-    for of in [Of::Inventories, Of::Acts] {
+    for of in [Of::Observations, Of::Acts] {
         let (play, end) = play(of, is_destroyed, TimeDelta::minutes(14));
         assert_eq!(end, Play::finished());
         play.assert_all_is_well();
         let log = play.log.borrow();
-        let told = log.iter().find(|line| line.contains("waiting until this is allowed")).unwrap();
-        assert!(told.contains("kubectl auth can-i") && told.contains("osd.0 is stopped"), "{told}");
+        let report = log.iter().find(|line| line.contains("waiting until this is allowed")).unwrap();
+        assert!(report.contains("kubectl auth can-i") && report.contains("osd.0 is stopped"), "{report}");
         assert_eq!(noout_lifted(&play), 1, "at its end alone");
     }
 }
 
 #[test]
 fn noout_is_lifted_after_15_minutes_without_a_right() {
-    let (play, end) = play(Of::Inventories, is_destroyed, TimeDelta::minutes(20));
+    let (play, end) = play(Of::Observations, is_destroyed, TimeDelta::minutes(20));
     assert_eq!(end, Play::finished());
     play.assert_all_is_well();
     assert_eq!(noout_lifted(&play), 2, "and at its end");
@@ -120,7 +120,7 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
 
 #[test]
 fn missing_right_ends_a_run_that_has_stopped_no_osd() {
-    for of in [Of::Inventories, Of::Acts] {
+    for of in [Of::Observations, Of::Acts] {
         let (play, end) = play(of, |_| true, TimeDelta::minutes(14));
         let Some(Err(RunError::Observe(why) | RunError::Act(why))) = &end else { panic!("{end:?}") };
         assert_eq!(why.message, DENIED);

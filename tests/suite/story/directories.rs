@@ -5,7 +5,7 @@ use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::osd::{OsdId, Weight};
 use osd_migrate::sim::{example, fsid_on};
 
-use super::crash::CleanUp;
+use super::crash::Crashes;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
 use crate::support::build::FINISHED;
@@ -89,11 +89,11 @@ fn osd_directory_is_cleared_after_rebuild_on_an_available_disk() {
 
 #[test]
 fn directory_osd_ends_on_its_disk_after_any_crash() {
-    CleanUp { play: in_directory, check: it_moved, ..CleanUp::PLAIN }.run("in a directory", true);
+    Crashes { play: in_directory, check: it_moved, ..Crashes::PLAIN }.run("in a directory", true);
 }
 
 #[test]
 fn frozen_runner_touches_neither_disk_nor_directory() {
-    freeze::clean_up(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
-    freeze::clean_up(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
+    freeze::at_each_point(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
+    freeze::at_each_point(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use super::play::{Play, told};
+use super::play::{Play, print_figures};
 
 fn freezes_at(n: usize, side: Side, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let points = Rc::clone(points);
@@ -28,7 +28,7 @@ fn world_of(play: &Play) -> World {
 pub(crate) const BEFORE: Side = Side::Before;
 pub(crate) const LATE: Side = Side::Late;
 
-pub(crate) fn clean_up(begin: fn() -> Play, check: fn(&Play), side: Side, name: &str) {
+pub(crate) fn at_each_point(begin: fn() -> Play, check: fn(&Play), side: Side, name: &str) {
     let points = Rc::new(Cell::new(0));
     assert_eq!(begin().run_watched(freezes_at(0, side, &points)), Play::finished());
     let points = points.get();
@@ -38,28 +38,28 @@ pub(crate) fn clean_up(begin: fn() -> Play, check: fn(&Play), side: Side, name: 
         let mut frozen = play.start(freezes_at(n, side, &Rc::default()));
         assert_eq!(frozen.go_on(), None, "it must freeze at {n}");
         frozen.runner.is_taken_for_gone();
-        assert_eq!(play.run(), Play::finished(), "beside one frozen at {n}");
+        assert_eq!(play.run(), Play::finished(), "alongside a runner frozen at {n}");
         play.time_passes(60);
         let (before, version) = (world_of(&play), play.sim.borrow().version());
-        let (history, told) = (play.sim.borrow().history.clone(), play.log.borrow().len());
+        let (history, reported) = (play.sim.borrow().history.clone(), play.log.borrow().len());
         frozen.runner.thaw();
-        assert_eq!(frozen.go_on(), Play::finished(), "frozen at {n}: {:?}", &play.log.borrow()[told..]);
+        assert_eq!(frozen.go_on(), Play::finished(), "frozen at {n}: {:?}", &play.log.borrow()[reported..]);
         play.time_passes(60);
-        let said = format!("frozen at {n}: {:?}", &play.log.borrow()[told..]);
+        let said = format!("frozen at {n}: {:?}", &play.log.borrow()[reported..]);
         assert_eq!(world_of(&play), before, "{said}");
         assert_eq!(play.sim.borrow().version(), version, "{said}");
         assert_eq!(play.sim.borrow().history, history, "{said}");
         check(&play);
     }
-    told(&format!("{name}: {points} points"));
+    print_figures(&format!("{name}: {points} points"));
 }
 
 #[test]
 fn runner_frozen_before_an_act_or_a_save_changes_nothing() {
-    clean_up(Play::new, Play::assert_all_is_well, BEFORE, "frozen before");
+    at_each_point(Play::new, Play::assert_all_is_well, BEFORE, "frozen before");
 }
 
 #[test]
 fn runner_frozen_after_its_last_ledger_read_changes_nothing() {
-    clean_up(Play::new, Play::assert_all_is_well, LATE, "frozen late");
+    at_each_point(Play::new, Play::assert_all_is_well, LATE, "frozen late");
 }

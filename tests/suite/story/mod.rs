@@ -69,15 +69,15 @@ fn two_legacy_osds_are_migrated_one_after_the_other() {
 
 #[test]
 fn run_is_reproducible_by_seed_and_any_seed_finishes() {
-    let told = |seed| {
+    let story = |seed| {
         let play = Play::seeded(seed);
         assert_eq!(play.run(), Play::finished());
         play.assert_all_is_well();
         let sim = play.sim.borrow();
-        (sim.heard.iter().map(|heard| (heard.at, heard.what.clone())).collect::<Vec<_>>(), sim.world.clone())
+        (sim.occurred.iter().map(|one| (one.at, one.what.clone())).collect::<Vec<_>>(), sim.world.clone())
     };
-    assert_eq!(told(7), told(7));
-    assert_ne!(told(7).0, told(8).0);
+    assert_eq!(story(7), story(7));
+    assert_ne!(story(7).0, story(8).0);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn failed_rebuild_after_osd_new_is_retried_with_the_same_id() {
     play.assert_all_is_well();
     play.assert_once_per_incarnation();
     let destroys = count(&play, |act| matches!(act, Act::Ceph(CephAct::Destroy { osd: BY_HAND, .. })));
-    assert_eq!(destroys, 2, "the old one, and a claim");
+    assert_eq!(destroys, 2, "the old fsid, and an issued one");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn rebuild_that_fails_twice_succeeds_the_third_time() {
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
     let destroys = count(&play, |act| matches!(act, Act::Ceph(CephAct::Destroy { osd: BY_HAND, .. })));
-    assert_eq!(destroys, 3, "the old one, and two claims");
+    assert_eq!(destroys, 3, "the old fsid, and two issued ones");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example;
 
-use super::crash::CleanUp;
+use super::crash::Crashes;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
 use crate::support::build::FINISHED;
@@ -21,7 +21,7 @@ fn from_nothing() -> Play {
 /// left.
 ///
 /// No other id was taken.
-fn assert_made(play: &Play, made: &[u32]) {
+fn assert_created(play: &Play, created: &[u32]) {
     let sim = play.sim.borrow();
     for (osd, end) in ends(&sim) {
         assert_eq!(end.flags, (true, true, false, false), "{osd}: up, in, no flag left");
@@ -36,17 +36,17 @@ fn assert_made(play: &Play, made: &[u32]) {
         "a disk for each OSD, an OSD for each disk"
     );
     let issued: Vec<_> = sim.world.issued.iter().map(|((osd, _), issued)| (osd.0, issued.len())).collect();
-    assert_eq!(issued, made.iter().map(|osd| (*osd, 1)).collect::<Vec<_>>());
-    assert_eq!(closed(&sim), made.iter().copied().map(OsdId).collect::<Vec<_>>());
+    assert_eq!(issued, created.iter().map(|osd| (*osd, 1)).collect::<Vec<_>>());
+    assert_eq!(closed(&sim), created.iter().copied().map(OsdId).collect::<Vec<_>>());
     assert_no_leftovers(&sim);
 }
 
-fn one_is_made(play: &Play) {
-    assert_made(play, &[3]);
+fn one_is_created(play: &Play) {
+    assert_created(play, &[3]);
 }
 
-fn three_are_made(play: &Play) {
-    assert_made(play, &[0, 1, 2]);
+fn three_are_created(play: &Play) {
+    assert_created(play, &[0, 1, 2]);
 }
 
 /// The story of one disk, from its record on.
@@ -66,7 +66,7 @@ const ONE_DISK: [&str; 9] = [
 fn available_disk_becomes_an_osd_in_the_expected_steps() {
     let play = one_more();
     assert_eq!(play.run(), Play::finished());
-    one_is_made(&play);
+    one_is_created(&play);
     let node = ["save computingDiff", "do inventory", "save orchestrating"];
     let end = ["save completed", "do delete-inventory-job", FINISHED];
     let expected: Vec<&str> = node.iter().chain(&ONE_DISK).chain(&end).copied().collect();
@@ -77,22 +77,22 @@ fn available_disk_becomes_an_osd_in_the_expected_steps() {
 fn empty_cluster_gets_an_osd_per_disk_idempotently() {
     let play = from_nothing();
     assert_eq!(play.run(), Play::finished());
-    three_are_made(&play);
+    three_are_created(&play);
     play.assert_again_nothing();
 }
 
 #[test]
 fn available_disk_becomes_one_osd_despite_a_crash() {
-    CleanUp { play: one_more, check: one_is_made, ..CleanUp::PLAIN }.run("one more disk", true);
+    Crashes { play: one_more, check: one_is_created, ..Crashes::PLAIN }.run("one more disk", true);
 }
 
 #[test]
 fn empty_cluster_gets_one_osd_per_disk_despite_a_crash() {
-    CleanUp { play: from_nothing, check: three_are_made, ..CleanUp::PLAIN }.run("from nothing", false);
+    Crashes { play: from_nothing, check: three_are_created, ..Crashes::PLAIN }.run("from nothing", false);
 }
 
 #[test]
 fn frozen_runner_never_creates_an_osd_twice() {
-    freeze::clean_up(one_more, one_is_made, freeze::BEFORE, "one more disk, frozen before");
-    freeze::clean_up(one_more, one_is_made, freeze::LATE, "one more disk, frozen late");
+    freeze::at_each_point(one_more, one_is_created, freeze::BEFORE, "one more disk, frozen before");
+    freeze::at_each_point(one_more, one_is_created, freeze::LATE, "one more disk, frozen late");
 }

@@ -38,7 +38,7 @@ pub(crate) fn old(osd: OsdId) -> OsdFsid {
     example::fsid(osd, 0)
 }
 
-/// Returns a world with six OSDs on three hosts, and eight PGs of three copies.
+/// Returns a world with six OSDs on three hosts, and eight PGs of three replicas.
 pub(crate) fn six() -> World {
     use Kind::{ByHand, Filestore, Raw};
     let pool = PoolShape { pgs: 8, size: 3, min_size: 2, data_chunks: None, gib: 1 };
@@ -87,7 +87,7 @@ impl Play {
     pub(crate) fn with_policy(world: World, policy: Policy, seed: u64) -> Self {
         let by_flag = policy.confirmed;
         let mut sim = Sim::new(world, seed);
-        sim.schedule.rate = 4 << 30; // what is waited for is the same, with fewer turns
+        sim.schedule.rate = 4 << 30; // the waits are the same, with fewer iterations
         sim.set_witness(Rc::new(move |before, effects, sim| {
             if effects.is_empty() {
                 return;
@@ -142,7 +142,7 @@ impl Play {
         self.run_watched(Some(cancels))
     }
 
-    /// Lets an OSD with copies of osd.0's PGs go down for 20 seconds, as soon as osd.0 is stopped.
+    /// Lets an OSD with replicas of osd.0's PGs go down for 20 seconds, as soon as osd.0 is stopped.
     pub(crate) fn partner_fails(&self) {
         self.sim.borrow_mut().add_fault(Rc::new(|world, _| {
             if world.ceph.slots[&BY_HAND].up {
@@ -280,6 +280,6 @@ pub(crate) fn name(act: &Act) -> String {
 
 /// Prints figures that `cargo test -- --nocapture` shows.
 #[expect(clippy::print_stdout, reason = "how much was tried is part of the result")]
-pub(crate) fn told(figures: &str) {
+pub(crate) fn print_figures(figures: &str) {
     println!("{figures}");
 }

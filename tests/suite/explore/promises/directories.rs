@@ -34,14 +34,14 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     };
     let is_it = record.device().is_some_and(|device| device.is_same_as(&found.identity));
     let why = [
-        (!is_it || found.node != record.node, "which is not the disk of the record"),
-        (found.directory().is_some(), "on which a directory lies"),
-        (!is_fine, "which carries something else"),
-        (slot(record.old), "while a slot holds the old OSD"),
-        (world.is_run(found), "under a running daemon"),
+        (!is_it || found.node != record.node, "although it is not the disk of the record"),
+        (found.directory().is_some(), "although it contains a directory"),
+        (!is_fine, "although it contains something else"),
+        (slot(record.old), "while a slot has the old OSD"),
+        (world.is_run(found), "while a daemon uses it"),
     ];
     let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why);
-    why.map(|why| format!("P3: {disk} was made {osd}, {why}: {was}"))
+    why.map(|why| format!("P3: {disk} was overwritten for {osd} {why}: {was}"))
 }
 
 /// Checks P3 for a directory that is removed.
@@ -52,10 +52,10 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
 pub(super) fn cleared(before: &State, was: &Content, osd: OsdId) -> Option<Broken> {
     let fsid = fsid_on(was);
     if fsid != Some(example::fsid(osd, 0)) {
-        return Some(format!("P3: a directory was removed for {osd} that holds something else: {was}"));
+        return Some(format!("P3: a directory was removed for {osd} that contains something else: {was}"));
     }
     let holds_it = before.world.ceph.slots.values().any(|slot| slot.fsid == fsid);
-    holds_it.then(|| format!("P3: the directory of {osd} was removed while a slot holds its OSD"))
+    holds_it.then(|| format!("P3: the directory of {osd} was removed while a slot has its OSD"))
 }
 
 /// Checks P7: the last inspection of the destination disk allows the move.
@@ -64,11 +64,10 @@ pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
         return None;
     }
     let reports = before.world.kube.reports.values().filter(|report| report.record == record.id);
-    let inventories =
+    let inspections =
         reports.filter_map(|report| Some((report.attempt, &report.inspection.as_ref()?.content)));
-    let (_, content) = inventories.max_by_key(|(attempt, _)| *attempt)?;
-    let broken =
-        || format!("P7: {} was stopped, and the disk that it is to go to carries {content}", record.osd);
+    let (_, content) = inspections.max_by_key(|(attempt, _)| *attempt)?;
+    let broken = || format!("P7: {} was stopped, but its destination disk contains {content}", record.osd);
     (*content != Content::Blank).then(broken)
 }
 
@@ -83,7 +82,7 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -
                 job.record == request.record && job.attempt == request.attempt && job.task == request.task
             });
             let why = lacks_data(&before.world, request.osd).filter(|_| is_created && !there)?;
-            Some(format!("P2: the directory of {} was given up, and the new OSD {why}", request.osd))
+            Some(format!("P2: the directory of {} is to be removed, but the new OSD {why}", request.osd))
         }
         Act::Ceph(CephAct::RestoreCrush { osd, .. }) => {
             let weight = |state: &State| Some(state.world.ceph.slots.get(osd)?.crush.as_ref()?.weight);
@@ -91,7 +90,7 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -
             let was_recorded =
                 before.ledger.records.get(osd).is_some_and(|record| record.former_weight == theirs);
             let is_lost = weight(before) == theirs && weight(after) != theirs && !was_recorded;
-            is_lost.then(|| format!("P6: the weight of {osd} was written over, which somebody else set"))
+            is_lost.then(|| format!("P6: the weight that another client set for {osd} was overwritten"))
         }
         _ => None,
     }
@@ -119,8 +118,9 @@ pub(super) fn left(state: &State) -> Option<Broken> {
     let of_path = |path: &str| path.trim_start_matches("/var/lib/rook/osd").parse().map(OsdId).ok();
     world.disks.values().find_map(|disk| {
         let path = disk.directory()?;
-        let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| work.directories.contains_key(path));
-        let is_left = of_path(path).is_some_and(is_created) && !is_told;
-        is_left.then(|| format!("P9: {path} is left behind, and nobody is told"))
+        let is_reported =
+            ledger.nodes.get(&disk.node).is_some_and(|work| work.directories.contains_key(path));
+        let is_left = of_path(path).is_some_and(is_created) && !is_reported;
+        is_left.then(|| format!("P9: {path} is left behind and is not reported"))
     })
 }

@@ -23,7 +23,7 @@ fn are_drains_blocked(world: &World) -> bool {
 pub(super) fn limited(before: &State, osd: OsdId) -> Option<Broken> {
     let is_stopped = before.ledger.records.get(&osd).is_some_and(|record| record.stop_intended_at.is_some());
     let allows = is_stopped && !are_drains_blocked(&before.world) && !before.thaws;
-    allows.then(|| format!("P1: {osd} is stopped, and a drain may take another one meanwhile"))
+    allows.then(|| format!("P1: {osd} is stopped, but a drain may evict another OSD meanwhile"))
 }
 
 /// Checks P1 for an OSD that is stopped already: it continues even if the cluster refuses to block drains.
@@ -39,10 +39,10 @@ pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
     if max_unavailable == 0 {
         let is_known = run.pdb.is_some() || run.last_pdb.is_some();
         return (!is_known)
-            .then(|| "P9: drains were limited, and the ledger does not know how it was".to_owned());
+            .then(|| "P9: drains were limited, but the former limit is not in the ledger".to_owned());
     }
     let is_theirs = limit(&before.world) != Some(0);
-    is_theirs.then(|| "P6: a budget that somebody else wrote was written over".to_owned())
+    is_theirs.then(|| "P6: the limit that another client set was overwritten".to_owned())
 }
 
 /// Checks P9 at the end: no limit is left behind.
@@ -50,9 +50,9 @@ pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<B
     let (now, before) = (limit(&state.world), limit(begun));
     if now == Some(0) || state.ledger.run.pdb.is_some() || state.world.kube.own_pdb.is_some() {
         let (saved, own) = (&state.ledger.run.pdb, &state.world.kube.own_pdb);
-        return Some(format!("P9: drains stay limited: {now:?}, {saved:?}, our own {own:?}"));
+        return Some(format!("P9: drains stay limited: {now:?}, {saved:?}, own {own:?}"));
     }
-    (!faults && now != before).then(|| format!("P9: the budget is {now:?}, it was {before:?}"))
+    (!faults && now != before).then(|| format!("P9: the limit is {now:?}, it was {before:?}"))
 }
 
 /// Checks a halt: drains stay limited only for an OSD that is stopped and recorded in the ledger.
@@ -65,5 +65,5 @@ pub(crate) fn at_a_halt(state: &State, halt: &Halt) -> Option<Broken> {
     let is_ours = own || state.ledger.run.pdb.is_some();
     let is_kept = open.any(|record| record.stop_intended_at.is_some()) && is_ours;
     let is_left = is_ours || limit(&state.world) == Some(0);
-    (is_left && !is_lost && !is_kept).then(|| "P9: drains stay limited, and no OSD is stopped".to_owned())
+    (is_left && !is_lost && !is_kept).then(|| "P9: drains stay limited, but no OSD is stopped".to_owned())
 }

@@ -12,29 +12,29 @@ use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::sim::{World, fsid_on};
 
 use super::super::state::{Done, State};
-use super::{Broken, class, domain_of, down_by_us, maps_to, others_suffice};
+use super::{Broken, class, domain_of, down_by_osd_migrate, maps_to, others_suffice};
 
 pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broken> {
     let world = &before.world;
     let domains: BTreeSet<_> =
-        down_by_us(after).into_iter().filter_map(|osd| domain_of(&after.world, osd)).collect();
+        down_by_osd_migrate(after).into_iter().filter_map(|osd| domain_of(&after.world, osd)).collect();
     if domains.len() > 1 {
-        return Some(format!("P1: OSDs are down because of us in {domains:?}"));
+        return Some(format!("P1: osd-migrate keeps OSDs in several failure domains down: {domains:?}"));
     }
     if !world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
-        return Some(format!("P6: {osd} was stopped, which was down already: somebody else is at it"));
+        return Some(format!("P6: {osd} was stopped, but was already down for another reason"));
     }
     let Some(record) = before.ledger.records.get(&osd) else {
         return Some(format!("P5: {osd} was stopped without a record"));
     };
     if world.ceph.slots[&osd].fsid != Some(record.old) {
-        return Some(format!("P6: {osd} was stopped, which is not the OSD of the record any more"));
+        return Some(format!("P6: {osd} was stopped, but is no longer the OSD of the record"));
     }
     if let Some(lacks) = incomplete(record, before) {
         return Some(format!("P5: {osd} was stopped before {lacks}"));
     }
     if !matches!(class(world, osd), Class::Legacy(_) | Class::Mismatched(_)) {
-        return Some(format!("{osd} was stopped, which is as wanted"));
+        return Some(format!("{osd} was stopped, but conforms"));
     }
     if world.disk_of(record.old).is_some_and(|(_, disk)| disk.mapped_by_host) {
         return Some(format!("P3: {osd} was stopped, though its device is a mapping of its host"));
@@ -55,14 +55,15 @@ pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
     let kube = &before.world.kube;
     let record = before.ledger.records.get(&osd).filter(|record| record.new.is_some());
     let Some(record) = record else {
-        return Some(format!("P5: the Deployment of {osd} was deleted, which is not known to be made anew"));
+        return Some(format!("P5: the Deployment of {osd} was deleted, but the ledger has no recreated OSD"));
     };
     let is_ours = kube.daemons.get(&osd).is_some_and(|daemon| {
         daemon.stopped_by.as_ref() == Some(&record.id) && daemon.replicas == 0 && daemon.pods.is_empty()
     });
-    let is_kept = kube.backups.get(&osd) == Some(&record.id);
-    (!is_ours || !is_kept)
-        .then(|| format!("P6: the Deployment of {osd} was deleted, which is not ours to delete"))
+    let is_backed_up = kube.backups.get(&osd) == Some(&record.id);
+    (!is_ours || !is_backed_up).then(|| {
+        format!("P6: the Deployment of {osd} was deleted, but osd-migrate did not stop it or has no backup")
+    })
 }
 
 /// Checks P2, which is what Ceph's `ok-to-stop` is about.
@@ -101,8 +102,8 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
         None => Some("its proof was saved"),
         Some(_) if record.pgs != pgs => Some("its PGs were saved"),
         Some(_) if record.stop_intended_at.is_none() => Some("the intent was saved"),
-        Some(_) if !backups => Some("its Deployment was kept"),
-        Some(_) if !with_flags_set => Some("it was hushed"),
+        Some(_) if !backups => Some("its Deployment was backed up"),
+        Some(_) if !with_flags_set => Some("noout and noin were set on it"),
         Some(_) if !fenced && !state.thaws => Some("the CephCluster was fenced"),
         Some(_) => None,
     }
@@ -111,7 +112,7 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
 /// Checks that no stop, destroy or wipe happens in surroundings that shut its gate.
 ///
 /// A runner that was frozen right after its observations asks again for the data alone. Its surroundings may
-/// have changed in that hour, and endanger no copy.
+/// have changed in that hour, and endanger no replica.
 fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     if state.thaws {
         return None;
@@ -119,22 +120,22 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
     let kept_off = kube.fence.is_some() && !state.world.reconciling;
     let runs = kube.running_operator().is_some_and(|operator| !(operator.honours_fence && kept_off));
-    let fenced_by_others = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
+    let fenced_externally = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
     let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
     let stop = what == "stop";
     let why = [
-        (runs, "Rook's operator runs, and nothing keeps it off"),
-        (fenced_by_others, "somebody else fenced the CephCluster"),
+        (runs, "Rook's operator is running, and no fence blocks it"),
+        (fenced_externally, "another client has fenced the CephCluster"),
         (!ceph.flags.is_empty(), "a flag of the cluster is set"),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
-        (ceph.releases != Releases::One, "an upgrade goes on"),
+        (ceph.releases != Releases::One, "an upgrade is in progress"),
         (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
         (node.is_some_and(|node| !node.ready), "its node is not Ready"),
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (stop && !kube.ambiguities.is_empty(), "Deployments can't be told apart"),
+        (stop && !kube.ambiguities.is_empty(), "Deployments are ambiguous"),
         (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (stop && kube.control.is_some(), "a person paused or cancelled"),
         (stop && !(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
@@ -151,24 +152,24 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
         return Some(format!("P6: {osd} was destroyed without an open record"));
     };
     if record.new == Some(fsid) && world.ceph.slots[&osd].state == SlotState::Exists {
-        return Some(format!("P6: {osd} was destroyed, which is the finished new OSD"));
+        return Some(format!("P6: {osd} was destroyed, but is the finished new OSD"));
     }
     if fsid != record.old {
         // An issued fsid of an OSD that was not finished: it has no data.
-        let is_claim =
+        let is_issued =
             world.issued.get(&(osd, record.id.clone())).is_some_and(|issued| issued.contains(&fsid));
-        let broken = || format!("P6: {osd} was destroyed, which is somebody else's OSD {fsid}");
-        return (!is_claim && !record.issued.contains(&fsid)).then(broken);
+        let broken = || format!("P6: {osd} was destroyed with {fsid}, which was not issued for it");
+        return (!is_issued && !record.issued.contains(&fsid)).then(broken);
     }
     let daemon = world.kube.daemons.get(&osd);
     if daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() != Some(&record.id)) {
-        return Some(format!("P3: {osd} was destroyed, which was not stopped by us"));
+        return Some(format!("P3: {osd} was destroyed, but osd-migrate did not stop it"));
     }
     if daemon.is_some_and(|daemon| daemon.replicas > 0) {
-        return Some(format!("P3: {osd} was destroyed while somebody wants it up"));
+        return Some(format!("P3: {osd} was destroyed while its Deployment has replicas"));
     }
     if daemon.is_some_and(|daemon| !daemon.pods.is_empty()) {
-        return Some(format!("P3: {osd} was destroyed while its pod was there"));
+        return Some(format!("P3: {osd} was destroyed while its pod existed"));
     }
     surroundings(before, "destroy", osd).or_else(|| others_suffice(world, osd, "destroy"))
 }
@@ -177,12 +178,12 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
 pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken> {
     let world = &before.world;
     if world.is_run(&world.disks[disk]) {
-        return Some(format!("P3: {disk} was wiped under a running daemon"));
+        return Some(format!("P3: {disk} was wiped while a daemon uses it"));
     }
     let database =
         before.ledger.records.get(&osd).and_then(|record| Some((&record.node, record.db.as_ref()?)));
     if database.is_some_and(|(node, db)| world.database_disk(node, db).is_none()) {
-        return Some(format!("P7: {disk} was wiped though the database of {osd} can't be made"));
+        return Some(format!("P7: {disk} was wiped, but the database of {osd} cannot be created"));
     }
     let ours =
         |fsid: &OsdFsid| world.issued.iter().any(|((of, _), issued)| *of == osd && issued.contains(fsid));
@@ -195,7 +196,7 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
                 .slots
                 .values()
                 .any(|slot| slot.fsid == Some(*osd_fsid) && slot.state == SlotState::Exists);
-            (finished && served).then(|| format!("P3: {disk} was wiped, which carries the finished new OSD"))
+            (finished && served).then(|| format!("P3: {disk} was wiped, but contains the finished new OSD"))
         }
         Content::Bluestore { .. } | Content::Osd { .. } => {
             let fsid = fsid_on(was);
@@ -203,14 +204,14 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
             let original = fsid == Some(osd_migrate::sim::example::fsid(osd, 0));
             if !original || (recorded.is_some() && recorded != fsid) {
                 return Some(format!(
-                    "P3: {disk} was wiped, which carries something else than the OSD of the record: {was:?}"
+                    "P3: {disk} was wiped, but contains something other than the OSD of the record: {was:?}"
                 ));
             }
-            let given_back = world.ceph.slots.values().any(|slot| slot.fsid == fsid);
-            given_back.then(|| format!("P3: {disk} was wiped while a slot holds its OSD"))
+            let is_registered = world.ceph.slots.values().any(|slot| slot.fsid == fsid);
+            is_registered.then(|| format!("P3: {disk} was wiped while a slot has its OSD"))
         }
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
-            Some(format!("P3: {disk} was wiped, which carries {was:?}"))
+            Some(format!("P3: {disk} was wiped, but contains {was:?}"))
         }
     }
 }
@@ -235,7 +236,7 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
         && request.task == NodeTask::Rebuild
         && !before.thaws
     {
-        return Some(format!("P5: an agent was made for {osd} whose attempt is not the saved one"));
+        return Some(format!("P5: an agent was created for {osd}, but its attempt is not the saved one"));
     }
     // After the first write, the destination disk of a directory's OSD carries nothing that could be lost.
     let is_begun = request.directory.as_ref().is_some_and(|directory| {
@@ -252,7 +253,7 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
         .iter()
         .find(|job| job.record == request.record && job.state != JobState::Ended && !there);
     if let Some(job) = at_work.filter(|_| !before.thaws) {
-        return Some(format!("two agents at once for {osd}: {} is still at work", job.name));
+        return Some(format!("two agents in parallel for {osd}: {} is still running", job.name));
     }
     if request.task != NodeTask::Rebuild || !carries_old || there {
         return None;

@@ -29,7 +29,7 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     if let Some(Next::Do(Act::Ceph(CephAct::RestoreUpmaps { .. }))) = next
         && let Some(theirs) = before.world.ceph.upmaps.iter().find(|u| !after.world.ceph.upmaps.contains(u))
     {
-        return Some(format!("P6: somebody else's upmap, {theirs}, was written over"));
+        return Some(format!("P6: the upmap {theirs} of another client was overwritten"));
     }
     if let Some(Next::Do(Act::Ceph(CephAct::Destroy { osd, fsid: meant, .. }))) = next
         && let Some(Effect::Destroyed(_, fsid)) = done.effects.first()
@@ -49,12 +49,12 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
     let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
     let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));
-    let by_door = next.and_then(|next| new_osds::allowed(before, next, done));
+    let by_new = next.and_then(|next| new_osds::allowed(before, next, done));
     let by_directory = next.and_then(|next| directories::allowed(before, next, done, after));
-    by_effect.or(by_save).or(by_agent).or(by_door).or(by_directory).or_else(|| data_is_there(before, after))
+    by_effect.or(by_save).or(by_agent).or(by_new).or(by_directory).or_else(|| data_is_there(before, after))
 }
 
-/// Returns the number of copies, or shards, without which data is lost.
+/// Returns the number of replicas, or shards, without which data is lost.
 fn needed(world: &World, pool: u64) -> usize {
     world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
 }
@@ -66,13 +66,13 @@ fn maps_to(world: &World, pg: &PgId, osd: OsdId) -> bool {
     world.placements[pg].home.iter().any(|home| mapped(home) == osd)
 }
 
-/// Checks P1 and P2: an OSD that loses a copy leaves all that is needed, and one more.
+/// Checks P1 and P2: an OSD that loses a replica leaves all that is needed, and one more.
 fn others_suffice(world: &World, osd: OsdId, what: &str) -> Option<Broken> {
     world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {
         let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
         let wanted = needed(world, placement.pool) + 1;
         (others < wanted).then(|| {
-            format!("P2: {what} of {osd} while PG {id} has {others} complete copies elsewhere, {wanted} are needed")
+            format!("P2: {what} of {osd} while PG {id} has {others} of {wanted} complete replicas elsewhere")
         })
     })
 }
@@ -94,7 +94,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         }
         Effect::Cleared { was, osd, .. } => directories::cleared(before, was, *osd),
         Effect::Purged(osd) => {
-            // An id that ceph-volume took by mistake for another record is purged, whoever was to get it.
+            // An id that ceph-volume took by mistake for another record is purged, whichever OSD it was for.
             let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
             let is_ours = before.ledger.records.get(osd).is_some_and(|record| {
                 let issued = world.issued.get(&(*osd, record.id.clone()));
@@ -109,10 +109,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                 || before.ledger.records.values().any(|r| r.issued.contains(fsid) || r.new == Some(*fsid));
             let is_ours = before.ledger.records.contains_key(osd);
             if !known {
-                return Some(format!("P5: {osd} was claimed for {fsid}, and nobody would know whose it is"));
+                return Some(format!("P5: {osd} was registered with {fsid}, which is not recorded anywhere"));
             }
             (!is_ours && !world.ceph.slots.contains_key(osd))
-                .then(|| format!("P4: a new id, {osd}, was made"))
+                .then(|| format!("P4: a new id, {osd}, was created"))
         }
         Effect::Deployed(osd, fsid) => {
             let Some(record) = before.ledger.records.get(osd) else {
@@ -126,25 +126,23 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             let fence = after.world.kube.fence.as_ref();
             let was = world.kube.fence.as_ref();
             if was.is_some() && was.map(String::as_str) == Some("theirs") {
-                return Some("P6: somebody else's fence was taken off or written over".to_owned());
+                return Some("P6: the fence of another client was removed or overwritten".to_owned());
             }
             if fence.is_none() && rook_goes_on(before) {
-                return Some(
-                    "P6: the fence was taken down, and Rook goes on with a migration of its own".to_owned(),
-                );
+                return Some("P6: the fence was removed, and Rook resumes its own migration".to_owned());
             }
             // The last removed fence is remembered for a runner that set it too late, and is removed again.
             let run = &before.ledger.run;
             let is_late = before.thaws && before.freezes_late && fence == run.last_fence.as_ref();
             let recorded = fence.is_none() || fence == run.fence.as_ref() || is_late;
-            (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
+            (!recorded).then(|| "P9: a fence was set that is not in the ledger".to_owned())
         }
         Effect::Operator(_) => {
             let run = &before.ledger.run;
             // The last forgotten operator is remembered for a runner that slept before scaling it.
             let is_late = before.thaws && before.freezes_late && run.last_operator.is_some();
             (run.operator.is_none() && !is_late && replicas_of(after) == Some(0)).then(|| {
-                "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
+                "P9: Rook's operator was scaled to 0, but its former state is not in the ledger".to_owned()
             })
         }
         Effect::Pdb(max_unavailable) => drains::written(before, *max_unavailable),
@@ -162,7 +160,7 @@ fn bootstrap_known(before: &State, after: &State) -> Option<Broken> {
     let is_changed = before.world.ceph.bootstrap != after.world.ceph.bootstrap;
     let is_known = before.ledger.run.bootstrap || before.thaws && before.freezes_late;
     (is_changed && !is_known)
-        .then(|| "P9: client.bootstrap-osd was made or removed, and the ledger does not know it".to_owned())
+        .then(|| "P9: client.bootstrap-osd was created or removed, but is not in the ledger".to_owned())
 }
 
 /// Checks P9: the bootstrap key is as it was, and forgotten.
@@ -197,7 +195,7 @@ fn domain_of(world: &World, osd: OsdId) -> Option<String> {
 /// Returns the OSDs that osd-migrate has taken down, or is taking down.
 ///
 /// Their Deployments are stopped, or their slots are given up and not served again.
-fn down_by_us(state: &State) -> BTreeSet<OsdId> {
+fn down_by_osd_migrate(state: &State) -> BTreeSet<OsdId> {
     let world = &state.world;
     let stopped =
         world.kube.daemons.iter().filter(|(_, daemon)| daemon.stopped_by.is_some()).map(|(osd, _)| *osd);
@@ -227,9 +225,9 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
         (!policy.is_open_at(before.world.at), "outside of the window"),
         (!policy.is_confirmed(&kube.declaration), "without confirmation"),
         (kube.control.is_some(), "though a person paused or cancelled"),
-        (quarantined > 1, "though more OSDs failed than the budget allows"),
+        (quarantined > 1, "though more OSDs failed than the failure limit allows"),
     ];
-    why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("P12: {new} was begun {why}"))
+    why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("P12: {new} was started {why}"))
 }
 
 /// Checks that no record is lost, that a closed OSD is as it was before (P4), and that nothing of
@@ -255,12 +253,12 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             }
         }
         if now.id != record.id {
-            return Some(format!("the record of {osd} was written over by another"));
+            return Some(format!("the record of {osd} was overwritten by another record"));
         }
         if record.evidence.is_some() && now.evidence.is_none()
             || record.stop_intended_at.is_some() && now.stop_intended_at.is_none()
         {
-            return Some(format!("the record of {osd} forgot what can't be seen again"));
+            return Some(format!("the record of {osd} lost what cannot be observed again"));
         }
     }
     None
@@ -272,7 +270,7 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         return record.new.is_some().then(|| format!("P4: {osd} is gone"));
     };
     if slot.noout || slot.noin {
-        return Some(format!("P9: {osd} keeps a flag of ours"));
+        return Some(format!("P9: {osd} keeps a flag that osd-migrate set"));
     }
     if record.new.is_none() && record.is_new() {
         return None; // given up before anything was done
@@ -282,7 +280,7 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         let ours = |fsid| state.world.issued.values().any(|issued| issued.contains(&fsid));
         let theirs = record.stop_intended_at.is_none() && !slot.fsid.is_some_and(ours);
         let whole = slot.fsid == Some(record.old) || theirs;
-        return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
+        return (!whole).then(|| format!("the record of {osd} was closed, but the OSD is not as before"));
     }
     // Out when it was recorded, or out now: its reweight is set externally.
     let meddled = !slot.is_in || record.reweight.0 == 0;
@@ -325,14 +323,15 @@ fn called_done(record: &Record, state: &State) -> Option<Broken> {
         return Some(format!("P10: {osd} was called done before it had its data"));
     }
     (class(&state.world, osd) != Class::Conforming)
-        .then(|| format!("P10: {osd} was called done, and is not as wanted"))
+        .then(|| format!("P10: {osd} was called done, but does not conform"))
 }
 
 /// Checks that no existing data is lost, except by external changes to disks.
 fn data_is_there(before: &State, after: &State) -> Option<Broken> {
     after.world.placements.iter().find_map(|(id, placement)| {
         let least = needed(&after.world, placement.pool);
-        let lost = placement.complete.len() < least && before.world.placements[id].complete.len() >= least;
+        let had = before.world.placements.get(id).map_or(0, |placement| placement.complete.len());
+        let lost = placement.complete.len() < least && had >= least;
         lost.then(|| format!("data of PG {id} is lost"))
     })
 }
@@ -344,7 +343,7 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
         ledger.records.values().any(|record| record.id == *id)
     };
     if let Some(osd) = state.flags_set().into_iter().find(|osd| !ledger.records.contains_key(osd)) {
-        return Some(format!("P9: {osd} stays hushed"));
+        return Some(format!("P9: {osd} keeps noout or noin"));
     }
     if kube.fence.is_some() && kube.fence.as_deref() != Some("theirs") && ledger.run.fence.is_none() {
         return Some("P9: the CephCluster stays fenced".to_owned());
@@ -365,14 +364,14 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     let marked =
         kube.daemons.iter().find(|(_, daemon)| daemon.stopped_by.as_ref().is_some_and(|id| !known(id)));
     if let Some((osd, _)) = marked {
-        return Some(format!("{osd} stays stopped by us, and nobody knows"));
+        return Some(format!("{osd} stays stopped by osd-migrate, but has no record"));
     }
-    let calm = |record: &&Record| {
+    let noout_is_unset = |record: &&Record| {
         let slot = state.world.ceph.slots.get(&record.osd);
         slot.is_none_or(|slot| !slot.noout) || record.former_flags.0
     };
-    if let Some(record) = ledger.quarantined().find(|record| !calm(record)) {
-        return Some(format!("P9: {} was left alone with noout: Ceph can't heal", record.osd));
+    if let Some(record) = ledger.quarantined().find(|record| !noout_is_unset(record)) {
+        return Some(format!("P9: {} was quarantined with noout: Ceph cannot recover its data", record.osd));
     }
     let runs =
         |name: &String| kube.node_jobs.iter().any(|job| job.name == *name && job.state != JobState::Ended);

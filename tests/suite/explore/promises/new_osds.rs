@@ -40,12 +40,12 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     };
     let is_it = evidence.device.is_same_as(&found.identity) && found.node == record.node;
     if found.is_volume(&world.kube) {
-        return Some(format!("P6: {disk} was made {}, and is a PersistentVolume", record.osd));
+        return Some(format!("P6: {disk} was overwritten for {}, but is a PersistentVolume", record.osd));
     }
     match (is_fine && is_it, world.is_run(found)) {
         (true, false) => None,
-        (false, _) => Some(format!("P3: {disk} was made {}, and carries {was}", record.osd)),
-        (true, true) => Some(format!("P3: {disk} was made {} under a running daemon", record.osd)),
+        (false, _) => Some(format!("P3: {disk} was overwritten for {}, but contains {was}", record.osd)),
+        (true, true) => Some(format!("P3: {disk} was overwritten for {} while a daemon uses it", record.osd)),
     }
 }
 
@@ -57,11 +57,11 @@ pub(super) fn adopted(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broke
     let slot = world.ceph.slots.get(&osd);
     let is_it = slot.is_some_and(|slot| slot.fsid == Some(fsid) && !slot.up);
     let why = if !is_it {
-        "its slot holds another one, or is up"
+        "its slot has another OSD, or is up"
     } else if world.kube.daemons.contains_key(&osd) {
-        "a Deployment was there"
+        "it had a Deployment"
     } else if world.disk_of(fsid).is_none() {
-        "no disk carries it"
+        "no disk contains it"
     } else if world.disk_of(fsid).is_some_and(|(_, disk)| disk.is_volume(&world.kube)) {
         "its disk is a PersistentVolume"
     } else {
@@ -82,7 +82,8 @@ pub(super) fn restarted(before: &State, osd: OsdId) -> Option<Broken> {
     if let Some((other, _)) = world.kube.daemons.iter().find(rolling) {
         return Some(format!("P1: {osd} was restarted while {other} is, on another host"));
     }
-    let not_clean = || lacks(world).map(|pg| format!("P2: {osd} was restarted while PG {pg} lacks a copy"));
+    let not_clean =
+        || lacks(world).map(|pg| format!("P2: {osd} was restarted while PG {pg} lacks a replica"));
     in_place::goes_on_serving(world, osd).or_else(not_clean)
 }
 
@@ -97,18 +98,18 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
             begun(before, record_of(before, &request.record)?)
         }
         Act::Kube(KubeAct::Adopt(deploy)) => started(before, deploy, done).or_else(|| {
-            in_the_way(before, &deploy.node).map(|why| told(before, "start", deploy.osd, why))?
+            in_the_way(before, &deploy.node).map(|why| broken_gate(before, "start", deploy.osd, why))?
         }),
         Act::Kube(KubeAct::Deploy(deploy)) if deploy.fresh.is_some() => started(before, deploy, done),
         Act::Kube(KubeAct::Tolerate { osd, precondition: Some(_), .. }) => {
             let node = before.world.kube.daemons.get(osd)?.node.clone()?;
-            in_the_way(before, &node).and_then(|why| told(before, "restart", *osd, why))
+            in_the_way(before, &node).and_then(|why| broken_gate(before, "restart", *osd, why))
         }
         _ => None,
     }
 }
 
-fn told(before: &State, what: &str, osd: OsdId, why: &str) -> Option<Broken> {
+fn broken_gate(before: &State, what: &str, osd: OsdId, why: &str) -> Option<Broken> {
     // A runner that was frozen after its observations asks again for the data alone.
     (!before.thaws).then(|| format!("gate: {what} of {osd} while {why}"))
 }
@@ -122,13 +123,13 @@ fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
     let slot = before.world.ceph.slots.get(&osd);
     if !slot.is_some_and(|slot| slot.fsid == Some(deploy.fsid) && !slot.up) {
         return Some(format!(
-            "P3: {osd} was started as {}, which its slot does not hold, or is up",
+            "P3: {osd} was started as {}, but its slot has another OSD or is up",
             deploy.fsid
         ));
     }
     let found = before.world.kube.daemons.get(&osd)?;
     let is_it = (found.uid.clone(), found.generation);
-    let broken = || format!("P6: the Deployment of {osd} was written over, which somebody else wrote");
+    let broken = || format!("P6: the Deployment that another client wrote for {osd} was overwritten");
     (fresh.replaces != Some(is_it)).then(broken)
 }
 
@@ -148,13 +149,13 @@ fn begun(before: &State, record: &Record) -> Option<Broken> {
         return None;
     }
     let unwanted = (!is_selected(world, &record.node)).then_some("its owner does not select the disk");
-    let unclean = lacks(world).map(|_| "a PG lacks a copy that will come back, or data moves");
+    let unclean = lacks(world).map(|_| "a PG lacks a replica that will come back, or data moves");
     let flag = (!world.ceph.flags.is_empty()).then_some("a flag of the cluster is set");
     let why = in_the_way(before, &record.node).or(unwanted).or(flag).or(unclean);
-    why.map(|why| format!("gate: {} was begun while {why}", record.osd))
+    why.map(|why| format!("gate: {} was started while {why}", record.osd))
 }
 
-/// Returns a PG that has a missing copy, though not for lack of OSDs, or that is not at rest.
+/// Returns a PG that has a missing replica, though not for lack of OSDs, or that is not at rest.
 ///
 /// If every OSD is up and the mgr has no report of the PG since, the PG does not count. Right after the boot
 /// of an OSD, such a PG cannot be distinguished from one that finds no OSD to map to.
@@ -164,19 +165,19 @@ fn lacks(world: &World) -> Option<String> {
     let lacks = world.placements.iter().find(|(id, placement)| {
         let (up, size) = (world.up_set(id), u64::from(world.ceph.pools[&placement.pool].size));
         let is_whole = up.len() as u64 == size || all_up;
-        let is_heard = !(all_up && world.lagging().contains(id));
-        is_heard && !(placement.peered && up == world.complete_set(id) && is_whole)
+        let is_received = !(all_up && world.lagging().contains(id));
+        is_received && !(placement.peered && up == world.complete_set(id) && is_whole)
     });
     lacks.map(|(id, _)| id.to_string())
 }
 
-fn look(world: &World) -> Observation {
+fn observed(world: &World) -> Observation {
     world.observe(|_| Questions::default())
 }
 
 fn is_selected(world: &World, node: &NodeName) -> bool {
     let storage = &world.kube.declaration.storage;
-    storage.selection.all == Some(true) && provision::nodes(&look(world), false).chosen.contains(node)
+    storage.selection.all == Some(true) && provision::nodes(&observed(world), false).chosen.contains(node)
 }
 
 /// Returns the condition under which nothing is started.
@@ -188,17 +189,17 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
         (runs, "Rook's operator runs"),
         (
             kube.fence.is_some() && kube.fence != state.ledger.run.fence,
-            "somebody else fenced the CephCluster",
+            "another client has fenced the CephCluster",
         ),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
-        (ceph.releases != Releases::One, "an upgrade goes on"),
+        (ceph.releases != Releases::One, "an upgrade is in progress"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
         (node.is_none_or(|node| !node.ready), "its node is not Ready"),
         (node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (!kube.ambiguities.is_empty(), "Deployments can't be told apart"),
+        (!kube.ambiguities.is_empty(), "Deployments are ambiguous"),
         (kube.control.is_some(), "a person paused or cancelled"),
         (!(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];
@@ -225,11 +226,11 @@ pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
             let is_ours = |issued: &std::collections::BTreeSet<OsdFsid>| {
                 fsid.is_some_and(|fsid| issued.contains(&fsid))
             };
-            let by_others =
+            let of_another =
                 after.world.issued.iter().any(|((_, id), issued)| *id != record.id && is_ours(issued));
-            by_others && after.world.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
+            of_another && after.world.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
         });
-        served.map(|record| format!("P3: the disk of {} is recorded, and is an OSD that we made", record.osd))
+        served.map(|record| format!("P3: the recorded disk of {} is an OSD of osd-migrate", record.osd))
     })
 }
 
@@ -251,27 +252,27 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
         slot.state != SlotState::Exists && !ledger.records.contains_key(osd) && ours(osd, slot.fsid)
     });
     if let Some((osd, slot)) = leaked {
-        return Some(format!("the id {osd} leaks: {:?}, and no record speaks of it", slot.state));
+        return Some(format!("the id {osd} leaks: {:?}, but has no record", slot.state));
     }
-    if let Some(look) = world.kube.inventories.keys().next() {
-        return Some(format!("P9: {look} is left behind"));
+    if let Some(job) = world.kube.inventories.keys().next() {
+        return Some(format!("P9: the inventory Job {job} is left behind"));
     }
     if !policy.makes_new() || !policy.is_confirmed(&world.kube.declaration) {
         return None;
     }
     let is_available = |disk: &Disk| {
         let is_ours = |content: &Content| matches!(content, Content::Tombstone { cluster, .. } if *cluster == world.ceph.fsid);
-        let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| !work.problems.is_empty());
+        let is_reported = ledger.nodes.get(&disk.node).is_some_and(|work| !work.problems.is_empty());
         (disk.content == Content::Blank || is_ours(&disk.content))
             && is_selected(world, &disk.node)
-            && !is_told
+            && !is_reported
     };
-    let free = world
+    let available = world
         .disks
         .iter()
         .find(|(_, disk)| is_available(disk) && !ledger.records.values().any(|r| is_of(r, disk)));
-    if let Some((name, _)) = free {
-        return Some(format!("{name} is free and selected, and is no OSD"));
+    if let Some((name, _)) = available {
+        return Some(format!("{name} is available and selected, but is not an OSD"));
     }
     let lacking = world.kube.daemons.iter().find(|(osd, daemon)| {
         let node_object = daemon.node.as_ref().and_then(|node| world.kube.nodes.get(node));
@@ -287,7 +288,7 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
 pub(super) fn undisturbed(state: &State) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
     if let Some(record) = ledger.quarantined().next() {
-        return Some(format!("nothing went wrong, and {} was left alone", record.osd));
+        return Some(format!("nothing went wrong, but {} was quarantined", record.osd));
     }
     for (osd, slot) in &world.ceph.slots {
         let disk = slot.fsid.and_then(|fsid| world.disk_of(fsid)).map(|(_, disk)| disk);
@@ -296,16 +297,16 @@ pub(super) fn undisturbed(state: &State) -> Option<Broken> {
             return Some(format!("nothing went wrong, and {osd} is not up, in and in its place: {slot:?}"));
         }
     }
-    let made = world.issued.values().flatten();
+    let issued = world.issued.values().flatten();
     let served = |fsid: &&OsdFsid| world.ceph.slots.values().any(|slot| slot.fsid == Some(**fsid));
-    if let Some(fsid) = made.clone().find(|fsid| !served(fsid)) {
-        return Some(format!("nothing went wrong, and {fsid} was claimed in vain"));
+    if let Some(fsid) = issued.clone().find(|fsid| !served(fsid)) {
+        return Some(format!("nothing went wrong, but {fsid} was issued and no slot has it"));
     }
     let short = world.placements.iter().find(|(id, placement)| {
         let whole = u64::from(world.ceph.pools[&placement.pool].size).min(hosts(world));
         (world.complete_set(id).len() as u64) < whole
     });
-    short.map(|(id, _)| format!("nothing went wrong, and PG {id} lacks a copy"))
+    short.map(|(id, _)| format!("nothing went wrong, and PG {id} lacks a replica"))
 }
 
 /// Returns the number of hosts that have OSDs.

@@ -231,7 +231,7 @@ pub(super) fn unadmitted(before: &State, next: &Next) -> Option<Broken> {
 
 /// Checks that no stop is reverted, and no OSD given up, for a condition that passes by itself.
 ///
-/// (A condition that is still unknown after minutes is a reason: a copy may be gone.)
+/// (A condition that is still unknown after minutes is a reason: a replica may be gone.)
 pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
     let Next::Save { osd: Some(osd), why, .. } = next else { return None };
     let record = before.ledger.records.get(osd)?;

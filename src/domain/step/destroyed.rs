@@ -1,0 +1,138 @@
+//! Steps of a destroyed OSD until its device is wiped: rebuild, registration, and ids that ceph-volume took
+//! by mistake.
+
+use super::Step;
+use crate::domain::act::{Act, CephAct, DataPrecondition};
+use crate::domain::expect;
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::inspection::{NodeTask, Proof};
+use crate::domain::next::{Halt, Next, Saving, Wait};
+use crate::domain::observation::SlotState;
+use crate::domain::osd::OsdId;
+use crate::domain::phase::{self, DiskFact};
+
+/// Minutes that a wipe may stay blocked before the run halts for a person.
+///
+/// Ceph's default `mon_osd_down_out_interval` is 600 s.
+pub const UNSAFE_MINUTES: i64 = 10;
+
+impl Step<'_> {
+    /// Returns the precondition that is checked again right before the old OSD's data is given up.
+    pub(super) fn only_ours_missing(&self) -> DataPrecondition {
+        let pgs = gate::served(self.record, &self.view.seen.ceph);
+        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs }
+    }
+
+    /// Destroys a slot with an issued fsid whose OSD is unfinished or has no key, so that it is rebuilt.
+    pub(super) fn destroy_again(&self) -> Next {
+        match self.slot_fsid() {
+            Some(fsid) => self.fenced(Act::Ceph(CephAct::Destroy {
+                osd: self.record.osd,
+                fsid,
+                stopped_for: None,
+                precondition: None,
+            })),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    pub(super) fn rebuild(&self) -> Next {
+        if self.facts.before_new() {
+            return self.begin_new();
+        }
+        if let Some(next) = self.purge_unwritten_misplaced() {
+            return next;
+        }
+        // The old data is gone. Creating the new OSD restores redundancy and waits for nothing.
+        if !self.old_can_return() {
+            return self.agent(NodeTask::Rebuild);
+        }
+        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
+            Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Shut(reason) => self.wipe_blocked(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
+            Gate::Unknown(reason) => self.wipe_blocked(reason, |osd, reason| Wait::Gate { osd, reason }),
+        }
+    }
+
+    /// Returns whether the old OSD is intact and could get its slot again.
+    ///
+    /// An OSD that ceph-volume lvm encrypted can't: the mons dropped its decryption key when its slot was
+    /// destroyed.
+    pub(super) fn old_can_return(&self) -> bool {
+        let proof = self.record.evidence.as_ref().map(|evidence| &evidence.proof);
+        let is_locked = matches!(proof, Some(Proof::Volume { luks: Some(_), .. }));
+        self.facts.disk == DiskFact::Old && !is_locked
+    }
+
+    /// Starts the rebuild of a new OSD after the gates are checked once more.
+    ///
+    /// Nothing was written yet.
+    fn begin_new(&self) -> Next {
+        match gate::before_new(&self.record.node, self.view.our_fence(), self.view.seen) {
+            Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+            }
+        }
+    }
+
+    /// Waits, and halts for a person if data has blocked the wipe for too long.
+    ///
+    /// The time counts from the first iteration that observed the block after the last rebuild attempt.
+    fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        if !reason.is_about_data() {
+            return Next::Wait(wait(osd, reason));
+        }
+        let Some(since) = record.wipe_blocked_since else {
+            return self
+                .save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at));
+        };
+        let since = self.report().map_or(since, |report| since.max(report.ended_at));
+        if (self.view.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
+            let (old, key) = (record.old, self.old_key());
+            return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
+        }
+        Next::Wait(wait(osd, reason))
+    }
+
+    pub(super) fn reregister(&self) -> Next {
+        let on_disk = phase::last_inspection(self.record, self.view.seen).and_then(phase::label_fsid);
+        if let Some(next) = self.purge_unwritten_misplaced() {
+            return next;
+        }
+        let issued = phase::issued_of(self.record, self.view.seen);
+        let claim = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
+        match claim {
+            Some(claim) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, claim })),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    /// Purges another id that ceph-volume took for the disk and did not finish: no disk shows that id.
+    fn purge_unwritten_misplaced(&self) -> Option<Next> {
+        let issued = phase::issued_of(self.record, self.view.seen);
+        let orphans = self.view.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);
+        let (misplaced, fsid) = orphans
+            .filter_map(|(osd, slot)| Some((*osd, slot, slot.fsid?)))
+            .find(|(_, slot, fsid)| issued.contains(fsid) && expect::to_purge_misplaced(slot, *fsid))
+            .map(|(osd, _, fsid)| (osd, fsid))?;
+        Some(self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid })))
+    }
+
+    pub(super) fn purge_misplaced(&self) -> Next {
+        let report = phase::last_inspection(self.record, self.view.seen);
+        let Some((misplaced, fsid)) =
+            report.and_then(|report| Some((phase::label_id(report)?, phase::label_fsid(report)?)))
+        else {
+            return Next::Wait(Wait::FreshView);
+        };
+        match self.view.slot(misplaced) {
+            None => self.agent(NodeTask::Rebuild),
+            Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
+                self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }))
+            }
+            Some(_) => Next::Halt(Halt::MisplacedInUse { osd: self.record.osd, misplaced }),
+        }
+    }
+}

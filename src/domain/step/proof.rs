@@ -1,0 +1,90 @@
+//! Proof that a device holds the OSD of the record, from the first inspection.
+
+use super::Step;
+use crate::domain::classify;
+use crate::domain::gate::{self, Gate};
+use crate::domain::inspection::{NodeReport, NodeTask};
+use crate::domain::ledger::Record;
+use crate::domain::next::{Next, Saving};
+use crate::domain::phase::{self, DiskFact, SlotFact};
+
+impl Step<'_> {
+    /// Proves the device: nothing is known of it, or the proof is not in the record yet.
+    pub(super) fn prove(&self) -> Next {
+        let report =
+            phase::last_inspection(self.record, self.view.seen).filter(|_| self.key_trouble().is_none());
+        if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
+            return self.save_proof(report);
+        }
+        if self.failed_too_often() {
+            // The OSD is stopped, but nothing is lost yet: it is started again first, and quarantined
+            // afterwards.
+            return if self.facts.slot == SlotFact::Old && self.facts.stopped {
+                self.restart()
+            } else {
+                self.quarantine(self.agent_trouble())
+            };
+        }
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.view.seen) {
+            return self.make_agent(NodeTask::Inspect);
+        }
+        self.save_attempt(NodeTask::Inspect)
+    }
+
+    /// Saves the proof of the first inspection, which must be read again later.
+    ///
+    /// Quarantines the OSD if the node can't create the new one (P7).
+    pub(super) fn save_proof(&self, report: &NodeReport) -> Next {
+        let Some((inspection, evidence)) = report
+            .inspection
+            .as_ref()
+            .and_then(|inspection| Some((inspection, inspection.evidence.clone()?)))
+        else {
+            return self
+                .quarantine("its device was found, but the proof of its identity is missing".to_owned());
+        };
+        let can = &inspection.capability;
+        if !can.missing_tools.is_empty() {
+            let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
+            return self.quarantine(format!("the image is missing {}", tools.join(", ")));
+        }
+        if !can.raw_osd_id {
+            return self.quarantine(format!(
+                "ceph-volume raw prepare of {} does not support --osd-id",
+                can.ceph_version
+            ));
+        }
+        let store = &self.record.target.store;
+        if !can.stores.contains(store) {
+            return self.quarantine(format!("ceph-volume of {} cannot create {store}", can.ceph_version));
+        }
+        let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
+        let proven = evidence.proof.names();
+        if proven != Some(of_record) {
+            let found = proven.map_or_else(
+                || "an available disk".to_owned(),
+                |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
+            );
+            return self.quarantine(format!(
+                "its device is {found}, not {} {} of cluster {}",
+                self.record.osd, self.record.old, self.view.seen.ceph.fsid
+            ));
+        }
+        if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
+            return self.quarantine(why);
+        }
+        if let Some(why) = classify::excludes(&evidence, &self.record.target) {
+            return self.quarantine(why);
+        }
+        let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
+        if let Gate::Shut(reason) = gate::enough_space(&proven, self.view.seen) {
+            return self.quarantine(reason.to_string());
+        }
+        let issued = phase::issued_of(self.record, self.view.seen);
+        self.save(Saving::Proof, |record| {
+            record.evidence = Some(evidence);
+            record.issued = issued;
+            record.attempt.failures = 0;
+        })
+    }
+}
