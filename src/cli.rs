@@ -194,7 +194,7 @@ pub struct RunArgs {
     pub allow_refused: bool,
     /// Creator of the Deployment of a recreated OSD: osd-migrate, or a running Rook operator of 1.20 or
     /// later. If Rook has not created the Deployment within 10 minutes, osd-migrate creates it.
-    #[arg(long, value_enum, value_name = "CREATOR", default_value_t = DeploymentBy::Render)]
+    #[arg(long, value_enum, value_name = "CREATOR", default_value_t = DeploymentBy::OsdMigrate)]
     pub deployment_by: DeploymentBy,
     /// PGs that must be clean before an OSD is stopped: all PGs of the cluster, or only the PGs on the OSD.
     /// With "own", every other PG must still have all its replicas; a balancer may be moving data.
@@ -254,7 +254,7 @@ fn duration(text: &str) -> Result<TimeDelta, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeploymentBy {
     /// osd-migrate, from the old Deployment; Rook need not run.
-    Render,
+    OsdMigrate,
     /// Rook, from what it finds on the disk; no setting of the old Deployment remains.
     Rook,
 }
@@ -314,7 +314,7 @@ impl RunArgs {
             scales_operator: self.scale_operator,
             allows_refused: self.allow_refused,
             deployment_by: match self.deployment_by {
-                DeploymentBy::Render => policy::DeploymentBy::Rendered,
+                DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,
                 DeploymentBy::Rook => policy::DeploymentBy::ByRook,
             },
             only_new: false,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn deployment_by_takes_render_or_rook_and_nothing_else() {
+    fn deployment_by_takes_osd_migrate_or_rook_and_nothing_else() {
         let parse = |words: &[&str]| Cli::try_parse_from(["osd-migrate", "run"].iter().chain(words));
         let policy = |words: &[&str]| match parse(words).map(|cli| cli.command) {
             Ok(Command::Run(args)) => Some(args.policy().deployment_by),
@@ -368,7 +368,7 @@ mod tests {
         };
         assert_eq!(policy(&[]), Some(policy::DeploymentBy::Rendered));
         assert_eq!(policy(&["--deployment-by", "rook"]), Some(policy::DeploymentBy::ByRook));
-        assert_eq!(policy(&["--deployment-by", "render"]), Some(policy::DeploymentBy::Rendered));
+        assert_eq!(policy(&["--deployment-by", "osd-migrate"]), Some(policy::DeploymentBy::Rendered));
         assert_eq!(policy(&["--deployment-by", "me"]), None);
     }
 

@@ -234,7 +234,7 @@ mod tests {
     use crate::k8s::Place;
 
     /// Returns the minutes, out of this many, at which standing events are published.
-    fn told(has_acted: bool, minutes: i64) -> Vec<i64> {
+    fn reported_at(has_acted: bool, minutes: i64) -> Vec<i64> {
         let mut repeats = Repeats::default();
         let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
         (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn standing_event_is_due_each_50_minutes_at_once_on_resume() {
-        assert_eq!(told(true, 120), [50, 100]);
-        assert_eq!(told(false, 120), [0, 50, 100]);
+        assert_eq!(reported_at(true, 120), [50, 100]);
+        assert_eq!(reported_at(false, 120), [0, 50, 100]);
     }
 }

@@ -182,9 +182,9 @@ mod tests {
     fn event_of_a_fault_is_a_warning_and_blind_is_not_an_event() {
         let quarantine = Saving::Quarantine { why: "the disk is gone".to_owned() };
         let event = Event::Saved { osd: Some(OsdId(3)), why: &quarantine, ledger: &Ledger::default() };
-        let told = kube_event(&event).unwrap();
-        assert_eq!((told.kind, told.reason), (EventType::Warning, "OsdQuarantined"));
-        assert_eq!(told.note, "osd.3: quarantined: the disk is gone [quarantine]");
+        let event = kube_event(&event).unwrap();
+        assert_eq!((event.kind, event.reason), (EventType::Warning, "OsdQuarantined"));
+        assert_eq!(event.note, "osd.3: quarantined: the disk is gone [quarantine]");
         let end = kube_event(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
         let fenced = Summary { withheld_from_rook: [OsdId(3)].into(), ..Summary::default() };
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn standing_event_is_progress_if_nothing_is_quarantined() {
-        let told = standing("osd.1 fills", &Ledger::default());
-        assert_eq!(told.iter().map(|a| a.reason).collect::<Vec<_>>(), ["MigrationProgressed"]);
-        assert_eq!(told[0].note, "osd.1 fills");
+        let event = standing("osd.1 fills", &Ledger::default());
+        assert_eq!(event.iter().map(|a| a.reason).collect::<Vec<_>>(), ["MigrationProgressed"]);
+        assert_eq!(event[0].note, "osd.1 fills");
     }
 }

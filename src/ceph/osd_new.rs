@@ -9,8 +9,8 @@ use crate::domain::osd::{OsdFsid, OsdId};
 
 const NAME: &str = "osd new";
 
-fn command(osd: OsdId, claim: OsdFsid) -> Command {
-    Command::mon(NAME).with("uuid", claim.to_string()).with("id", osd.0)
+fn command(osd: OsdId, issued: OsdFsid) -> Command {
+    Command::mon(NAME).with("uuid", issued.to_string()).with("id", osd.0)
 }
 
 impl Ceph {
@@ -18,12 +18,12 @@ impl Ceph {
     ///
     /// The id must be absent, or already have this issued fsid (then nothing is sent). The slot starts empty:
     /// no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
-    pub async fn reregister(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
+    pub async fn reregister(&self, osd: OsdId, issued: OsdFsid) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
         if expect::to_reregister(slot.as_ref()) {
-            return self.act(osd, command(osd, claim)).await;
+            return self.act(osd, command(osd, issued)).await;
         }
-        if slot.as_ref().is_some_and(|slot| expect::is_reregistered(slot, claim)) {
+        if slot.as_ref().is_some_and(|slot| expect::is_reregistered(slot, issued)) {
             return Ok(());
         }
         let (expected, found) = ("no such id".to_owned(), osd_dump::describe(slot.as_ref()));
@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn osd_new_sends_the_issued_fsid_and_the_id() {
-        let claim = "11111111-2222-4333-8444-555555555555".parse().unwrap();
-        let sent = command(OsdId(1), claim).to_c_string().into_string().unwrap();
+        let issued = "11111111-2222-4333-8444-555555555555".parse().unwrap();
+        let sent = command(OsdId(1), issued).to_c_string().into_string().unwrap();
         let uuid = r#""uuid":"11111111-2222-4333-8444-555555555555""#;
         assert_eq!(sent, format!(r#"{{"format":"json","id":1,"prefix":"osd new",{uuid}}}"#));
     }

@@ -121,7 +121,7 @@ async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), Se
     );
     expected(&post.k8s, &post.report).await?;
     let report = post.alive(node::agent(&request, &post.host)).await;
-    told(&report.steps, report.problem.as_ref().map(NodeProblem::message));
+    print_steps(&report.steps, report.problem.as_ref().map(NodeProblem::message));
     for left in &report.left {
         tracing::warn!("{left}");
     }
@@ -139,12 +139,12 @@ async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     let post = Post::taken(get).await?;
     tracing::info!("inventory {} of the disks of node {}", request.number, request.node);
     let report = post.alive(node::inventory(&request, &post.host)).await;
-    told(&report.steps, report.problem.as_deref());
+    print_steps(&report.steps, report.problem.as_deref());
     post.k8s.patch_inventory(&post.report, &report).await?;
     Ok(())
 }
 
-fn told(steps: &[(String, u32)], problem: Option<&str>) {
+fn print_steps(steps: &[(String, u32)], problem: Option<&str>) {
     for (step, tenths) in steps {
         tracing::info!("{step}: {}.{} s", tenths / 10, tenths % 10);
     }

@@ -59,7 +59,7 @@ pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration) -> Exit {
             failed(&why, Exit::Refused)
         }
         end @ (Ok(End::Halted(_)) | Err(_)) => {
-            tracing::info!("{}", show::UNINSTALL_ALL_THE_SAME);
+            tracing::info!("{}", show::UNINSTALL_WITHOUT_HOOK);
             ended(end, &policy)
         }
     }

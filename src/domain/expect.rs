@@ -27,8 +27,8 @@ pub fn to_reregister(slot: Option<&Slot>) -> bool {
 }
 
 /// Returns whether the id already holds the issued fsid.
-pub fn is_reregistered(slot: &Slot, claim: OsdFsid) -> bool {
-    slot.state == SlotState::New && !slot.up && slot.fsid == Some(claim)
+pub fn is_reregistered(slot: &Slot, issued: OsdFsid) -> bool {
+    slot.state == SlotState::New && !slot.up && slot.fsid == Some(issued)
 }
 
 /// Returns whether `osd purge-new` may be sent.

@@ -262,6 +262,8 @@ guards! {
     PassingStatesWait,
     /// After a stop, PGs that are younger than the stop may be without the stopped OSD's replica too.
     YoungerPgsExcused,
+    /// PGs that are younger than the stop report before an OSD is called settled.
+    YoungerPgsReport,
     /// Rook's operator is restored while a run waits.
     OperatorRestored,
     /// Attempts of a node agent after the stop are spaced.

@@ -88,7 +88,7 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
         CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
-        CephAct::Reregister { osd, claim } => ceph.reregister(*osd, *claim).await,
+        CephAct::Reregister { osd, issued } => ceph.reregister(*osd, *issued).await,
         CephAct::PurgeMisplaced { misplaced, fsid } => ceph.purge_misplaced(*misplaced, *fsid).await,
         CephAct::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
             ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await

@@ -11,7 +11,7 @@ mod table;
 pub use drift::{drift_json, drift_text};
 pub use plan::{plan_json, plan_table};
 pub use preflight::{
-    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
+    UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,
 };
 pub use status::{Status, control_changed, status_json, status_text};

@@ -8,7 +8,7 @@ use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
 
 /// Command that uninstalls without the hook.
-pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall without this hook: helm uninstall --no-hooks";
+pub const UNINSTALL_WITHOUT_HOOK: &str = "To uninstall without this hook: helm uninstall --no-hooks";
 
 /// Returns what `preflight` found, and what to do.
 ///
@@ -39,7 +39,7 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
         ]);
     }
     if !found.passes() {
-        lines.push(UPGRADE_ALL_THE_SAME.to_owned());
+        lines.push(UPGRADE_WITHOUT_HOOK.to_owned());
     }
     lines.join("\n")
 }
@@ -67,7 +67,7 @@ fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Ve
     lines
 }
 
-const UPGRADE_ALL_THE_SAME: &str =
+const UPGRADE_WITHOUT_HOOK: &str =
     "To upgrade without this check: helm upgrade ... --set preflight.enabled=false
 (in an umbrella chart: --set osd-migrate.preflight.enabled=false)";
 
@@ -82,7 +82,7 @@ pub fn no_cluster(namespace: &str) -> String {
 
 /// Returns the text for an upgrade whose OSDs could not be observed; the reason follows below it.
 pub fn not_inspected() -> String {
-    format!("osd-migrate could not check for legacy OSDs; the reason follows. {UPGRADE_ALL_THE_SAME}")
+    format!("osd-migrate could not check for legacy OSDs; the reason follows. {UPGRADE_WITHOUT_HOOK}")
 }
 
 /// Returns why an uninstall is refused: open records.
@@ -97,7 +97,7 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     let mut lines =
         vec!["not uninstalled: OSDs are in progress or quarantined; their records would be lost".to_owned()];
     lines.extend(unfinished(&in_flight, &quarantined, namespace));
-    lines.push(UNINSTALL_ALL_THE_SAME.to_owned());
+    lines.push(UNINSTALL_WITHOUT_HOOK.to_owned());
     Some(lines.join("\n"))
 }
 

@@ -101,7 +101,7 @@ impl World {
                 self.still_allowed(precondition.as_ref())?;
                 self.destroy(*osd, *fsid)
             }
-            Act::Ceph(CephAct::Reregister { osd, claim }) => self.reregister(*osd, *claim),
+            Act::Ceph(CephAct::Reregister { osd, issued }) => self.reregister(*osd, *issued),
             Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }) => self.purge_misplaced(*misplaced, *fsid),
             Act::Ceph(CephAct::RestoreCrush { osd, item, former, reweight, primary_affinity }) => {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)

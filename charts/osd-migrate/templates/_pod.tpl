@@ -120,7 +120,7 @@ volumes:
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
-{{- if ne .deploymentBy "render" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
+{{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}
 {{- if ne (int .failureLimit) 1 }}{{ $args = concat $args (list "--failure-limit" (.failureLimit | toString)) }}{{ end -}}
 {{- if ne .startLimit "15m" }}{{ $args = concat $args (list "--start-limit" .startLimit) }}{{ end -}}

@@ -68,7 +68,7 @@ pub enum CephAct {
         /// The OSD.
         osd: OsdId,
         /// An fsid that an agent of this record issued.
-        claim: OsdFsid,
+        issued: OsdFsid,
     },
     /// Purges an id that ceph-volume created by mistake (`osd purge-new`). The id must be `new`, never up,
     /// and hold this fsid.

@@ -163,7 +163,7 @@ impl Class {
             Self::Conforming => "Conforming",
             Self::Legacy(_) => "Legacy",
             Self::Mismatched(_) => "Mismatched",
-            Self::Available => "Vacant",
+            Self::Available => "Available",
             Self::Refused(_) => "Refused",
         }
     }

@@ -277,19 +277,36 @@ pub fn lowest_pg_nums(record: &Record, ceph: &Ceph) -> BTreeMap<u64, u32> {
     record.pg_nums.iter().map(lowest).collect()
 }
 
-/// Returns the PGs that may be without their replica on the stopped OSD.
+/// Returns the PGs that are younger than the stop and may be placed on the stopped OSD.
 ///
-/// These are the PGs that the OSD served right before the stop, and PGs that are younger: a split of such a
-/// PG created them, or their pool is new. CRUSH places a younger PG on the stopped OSD too, and Ceph reports
-/// it as undersized (observed on 16.2.15).
-pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
-    let is_younger_part = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
+/// A split of a PG that the OSD served created them, or their pool is new. CRUSH places such a PG on the
+/// stopped OSD too, and Ceph reports it as undersized (observed on 16.2.15).
+fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a PgId, &'a Pg)> {
+    let may_be_here = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
         Some(pg_num) => id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor)),
         None => true,
     };
-    let younger = ceph.pgs.iter().filter(|_| !is_out(Guard::YoungerPgsExcused));
-    let younger = younger.filter(|(id, pg)| is_younger_part(id, pg)).map(|(id, _)| id.clone());
-    younger.chain(record.pgs.iter().cloned()).collect()
+    // The record of a new OSD has no stop.
+    let pgs = record.stop_intended_at.iter().flat_map(|_| &ceph.pgs);
+    pgs.filter(move |(id, pg)| !record.pgs.contains(*id) && may_be_here(id, pg))
+}
+
+/// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger
+/// ones.
+pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
+    let younger = younger(record, ceph).filter(|_| !is_out(Guard::YoungerPgsExcused));
+    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
+}
+
+/// Returns the PGs that must report after the OSD has booted: those that it served, and younger ones that
+/// are short of an OSD.
+///
+/// A younger PG that has all its OSDs without this one is not affected by the boot, and may not report.
+pub fn affected_by_boot(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
+    let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
+    let younger = younger(record, ceph).filter(|(_, pg)| (pg.up.len() as u64) < size(pg));
+    let younger = younger.filter(|_| !is_out(Guard::YoungerPgsReport));
+    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
 }
 
 /// Returns the gate that is open if only replicas on the stopped OSD are missing.

@@ -19,7 +19,10 @@ mod words;
 pub use answer::{Gate, first_not_open, first_of};
 pub use begin::{begin, failure_limit, held, is_cancelled};
 pub use clean::{accepted, is_clean, state_text};
-pub use data::{gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of, served};
+pub use data::{
+    affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
+    served,
+};
 pub use new::{before_adopt, before_new};
 pub use node::of_node;
 pub use own::{Own, passes_by_itself};

@@ -47,10 +47,11 @@ pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
 /// removed concerns nobody.
 pub fn migrates_none(view: View<'_>) -> Gate {
     let (slots, daemons) = (&view.seen.ceph.slots, &view.seen.kube.daemons);
-    let lacks = |osd: &&OsdId| {
+    let is_without = |osd: &&OsdId| {
         slots.contains_key(osd) && !daemons.contains_key(osd) && !view.ledger.records.contains_key(osd)
     };
-    let under_way = view.seen.kube.running_operator().zip(view.seen.kube.rook_migrated.iter().find(lacks));
+    let under_way =
+        view.seen.kube.running_operator().zip(view.seen.kube.rook_migrated.iter().find(is_without));
     under_way.map_or(Gate::Open, |(operator, osd)| {
         Gate::Shut(Reason::RookMigrates { osd: *osd, name: operator.name.clone() })
     })

@@ -258,10 +258,10 @@ pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
 /// Returns whether the OSD is up and has all its data, by the mgr's current statistics.
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     // PGs without enough OSDs do not recover by waiting, but with the next new OSD.
-    let starves = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
+    let is_short = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
     let moves = record.gets_others();
     passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
-        && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, starves, &seen.ceph)
+        && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_short, &seen.ceph)
 }
 
 /// Returns the PGs that the OSD had, without those that an upmap of the balancer or of a person has moved
@@ -275,7 +275,8 @@ fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
     let no_longer_onto = before.iter().filter(onto).filter(|upmap| !now.contains(upmap));
     let away_since = now.iter().filter(away).filter(|upmap| !before.contains(upmap));
     let moved: BTreeSet<&PgId> = no_longer_onto.chain(away_since).map(|upmap| &upmap.pg).collect();
-    record.pgs.iter().filter(|pg| !moved.contains(pg)).cloned().collect()
+    let affected = gate::affected_by_boot(record, &seen.ceph);
+    affected.into_iter().filter(|pg| !moved.contains(pg)).collect()
 }
 
 /// Seconds for which the mgr may not know what a new OSD changed: it gets reports every 5 s

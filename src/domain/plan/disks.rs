@@ -50,11 +50,11 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
     let nodes = provision::nodes(seen, policy.store_on_file);
     let mut found = Disks { problems: nodes.left_out.clone(), ..Disks::default() };
     let inventories = youngest(seen);
-    for (node, look) in &inventories {
-        let Some(inventory) = look.report.as_ref().and_then(|report| report.inventory.as_ref()) else {
+    for (node, job) in &inventories {
+        let Some(inventory) = job.report.as_ref().and_then(|report| report.inventory.as_ref()) else {
             continue;
         };
-        found.as_of = found.as_of.into_iter().chain([look.created_at]).min();
+        found.as_of = found.as_of.into_iter().chain([job.created_at]).min();
         let processed = available::process(node, inventory, view);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
@@ -84,7 +84,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
             });
         }
     }
-    let was_seen = |node: &NodeName| inventories.get(node).is_some_and(|look| look.report.is_some());
+    let was_seen = |node: &NodeName| inventories.get(node).is_some_and(|job| job.report.is_some());
     found.unseen = nodes.chosen.into_iter().filter(|node| !was_seen(node)).collect();
     found
 }
@@ -92,10 +92,10 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
 /// Returns the latest inventory of each node that has a report.
 pub(super) fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Inventory> {
     let mut found: BTreeMap<&NodeName, &Inventory> = BTreeMap::new();
-    for look in seen.kube.inventories.values().filter(|look| look.report.is_some()) {
-        let younger = found.get(&look.node).is_none_or(|other| other.created_at < look.created_at);
+    for job in seen.kube.inventories.values().filter(|job| job.report.is_some()) {
+        let younger = found.get(&job.node).is_none_or(|other| other.created_at < job.created_at);
         if younger {
-            found.insert(&look.node, look);
+            found.insert(&job.node, job);
         }
     }
     found

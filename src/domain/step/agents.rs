@@ -271,7 +271,7 @@ impl<'a> Step<'a> {
             NodeTask::Clear => record.new.map(|fsid| DataPrecondition::Backfilled {
                 osd: record.osd,
                 fsid,
-                pgs: record.pgs.clone(),
+                pgs: gate::affected_by_boot(record, &self.view.seen.ceph),
             }),
             NodeTask::Inspect | NodeTask::RestoreSlot => None,
         }

@@ -102,9 +102,9 @@ impl Step<'_> {
             return next;
         }
         let issued = phase::issued_of(self.record, self.view.seen);
-        let claim = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
-        match claim {
-            Some(claim) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, claim })),
+        let fsid = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
+        match fsid {
+            Some(issued) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, issued })),
             None => Next::Wait(Wait::FreshView),
         }
     }

@@ -69,8 +69,8 @@ impl Step<'_> {
     fn leave_directory(&self) -> Next {
         let Strategy::Directory { path, .. } = &self.record.strategy else { return self.close() };
         let (why, node) = (self.agent_trouble(), &self.record.node);
-        let told = Saving::Uncleared { path: path.clone(), node: node.clone(), why: why.clone() };
-        let next = self.save(told, |record| record.closing = true);
+        let saving = Saving::Uncleared { path: path.clone(), node: node.clone(), why: why.clone() };
+        let next = self.save(saving, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
         if let Some(work) = ledger.nodes.get_mut(node) {
             work.directories.insert(path.clone(), why);

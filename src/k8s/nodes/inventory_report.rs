@@ -66,8 +66,8 @@ fn fit_below(report: &InventoryReport, limit: usize) -> Result<Stored, String> {
     let (mut too_few, mut fits, mut best) = (0, rejected, without(rejected)?);
     if best.len() > limit {
         let problem = format!("the inventory has {} compressed bytes: too much for a ConfigMap", best.len());
-        let told = InventoryReport { inventory: None, problem: Some(problem), ..report.clone() };
-        return packed(&told).map(Stored::Gzip);
+        let short = InventoryReport { inventory: None, problem: Some(problem), ..report.clone() };
+        return packed(&short).map(Stored::Gzip);
     }
     while fits - too_few > 1 {
         let middle = usize::midpoint(too_few, fits);
@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn inventory_that_can_not_fit_at_all_is_a_problem() {
-        let told = read(&fit_below(&report(300), 100).unwrap());
-        assert!(told.inventory.is_none() && told.problem.unwrap().contains("too much"));
+        let short = read(&fit_below(&report(300), 100).unwrap());
+        assert!(short.inventory.is_none() && short.problem.unwrap().contains("too much"));
     }
 
     #[test]

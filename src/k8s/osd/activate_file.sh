@@ -1,4 +1,4 @@
-# For tests only: the store is a file of the node. Makes the data folder from it.
+# For tests only: the store is a file of the node. Creates the data folder from it.
 set -euo pipefail
 
 dir=/var/lib/ceph/osd/ceph-$ROOK_OSD_ID

@@ -1,5 +1,5 @@
-# Finds the device that carries this OSD: its block path, else any disk that does; then makes the data folder from it.
-# `raw list` is always given a device: without one, some releases list nothing.
+# Finds the device of this OSD: its block path, or else another disk. Then creates the data folder from it.
+# `raw list` always gets a device as its argument: without one, some releases list nothing.
 set -euo pipefail
 
 carries() {
@@ -11,10 +11,10 @@ fsid, osd = os.environ["ROOK_OSD_UUID"], os.environ["ROOK_OSD_ID"]
 sys.exit(0 if any(o.get("osd_uuid") == fsid and str(o.get("osd_id")) == osd for o in found) else 1)' 2>/dev/null
 }
 
-# Only kernel names: given a link, ceph-volume 16.2.15 fails with an IndexError, as it looks for the name in lsblk's list.
+# Only kernel names: with a link, ceph-volume 16.2.15 fails with an IndexError, because lsblk does not list that name.
 device=$(readlink -f "$ROOK_BLOCK_PATH" || true)
 if [ ! -b "$device" ] || ! carries "$device"; then
-    echo "$ROOK_BLOCK_PATH does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): looking at every disk"
+    echo "$ROOK_BLOCK_PATH does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): checking every disk"
     device=
     while read -r name type; do
         case $type in disk | part | loop | mpath) ;; *) continue ;; esac
@@ -31,7 +31,7 @@ fi
 echo "osd.$ROOK_OSD_ID is on $device"
 ceph-volume raw activate --device "$device" --no-systemd --no-tmpfs
 
-# Given one device, it links that one alone. Which OSD the others belong to, BlueStore itself compares.
+# With one device, ceph-volume links only that one. BlueStore itself checks that the other devices belong to the OSD.
 link() {
     if [ -n "$2" ]; then
         ln -snf "$2" "/var/lib/ceph/osd/ceph-$ROOK_OSD_ID/$1"

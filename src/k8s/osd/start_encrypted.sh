@@ -1,5 +1,5 @@
 
-# The hook that locks the volumes also runs where the kubelet starts this container alone anew: then nobody opened them since.
+# The hook that locks the volumes also runs if the kubelet restarts only this container: then the volumes are still locked.
 is_open() {
     local link
     for link in "/var/lib/ceph/osd/ceph-$ROOK_OSD_ID"/block{,.db,.wal}; do

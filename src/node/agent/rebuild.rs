@@ -309,7 +309,7 @@ async fn settle() {
 async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
     let &Order { request, evidence, host, steps } = order;
     if !request.on_file {
-        steps.time("beside", removal::auxiliary(host, request, evidence)).await?;
+        steps.time("auxiliary", removal::auxiliary(host, request, evidence)).await?;
     }
     match request.target.mode {
         Mode::Raw => prepare(order, Given::Disk(&disk.node)).await,

@@ -75,13 +75,13 @@ impl CapabilityAnswer {
     ///
     /// `mapped`: the disk's content lies on device-mapper.
     pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
-        let mut lacks = self.capability.missing_tools.clone();
+        let mut missing = self.capability.missing_tools.clone();
         if mode == Mode::Lvm || mapped {
-            lacks.extend(missing_for_volumes(host));
+            missing.extend(missing_for_volumes(host));
         }
-        if !lacks.is_empty() {
-            let lacks: Vec<String> = lacks.into_iter().collect();
-            return Err(NodeError::Refused(format!("the image is missing {}", lacks.join(", "))));
+        if !missing.is_empty() {
+            let missing: Vec<String> = missing.into_iter().collect();
+            return Err(NodeError::Refused(format!("the image is missing {}", missing.join(", "))));
         }
         if mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(

@@ -85,7 +85,7 @@ fn disk_is_available_only_if_blank_large_enough_and_named() {
     partition.disk.parent = Some("sdb".into());
     assert!(
         why(&partition).contains("no name"),
-        "without its uuid in the table it can't be told from another"
+        "without its uuid in the table it can't be distinguished from another"
     );
     partition.disk.identity.wwn = Some("partuuid-1".into());
     assert_eq!(judge(&partition, &known()), DiskState::Available);

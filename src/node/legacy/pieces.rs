@@ -197,7 +197,7 @@ async fn find_again<'a>(
         if carried == PieceSeen::Old || last.0 == PieceSeen::Missing {
             last = (carried, Some(disk));
         } else if last.0 != PieceSeen::Old {
-            last.0 = PieceSeen::Other("one of several devices that cannot be told apart".to_owned());
+            last.0 = PieceSeen::Other("one of several devices that cannot be distinguished".to_owned());
         }
     }
     Ok(last)

@@ -66,7 +66,7 @@ pub(super) struct CephTags {
 }
 
 /// Auxiliary parts, as tags name them: `ceph.db_uuid`.
-const BESIDE: [(Role, &str); 3] = [(Role::Db, "db"), (Role::Wal, "wal"), (Role::Journal, "journal")];
+const AUXILIARY: [(Role, &str); 3] = [(Role::Db, "db"), (Role::Wal, "wal"), (Role::Journal, "journal")];
 
 /// A volume group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Row {
                 osd_fsid: tag("osd_fsid").and_then(|fsid| fsid.parse().ok()),
                 whoami: tag("osd_id").and_then(|id| id.parse().ok()),
                 encrypted: tag("encrypted").as_deref() == Some("1"),
-                auxiliary: BESIDE
+                auxiliary: AUXILIARY
                     .into_iter()
                     .filter_map(|(role, name)| Some((role, auxiliary(name)?)))
                     .collect(),

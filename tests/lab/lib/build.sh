@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# The cached parts: "hyper", one static binary with every part of Kubernetes and etcd, built from the published modules
-# (7 minutes when cold; its Go build cache may be deleted afterwards), and a containerd root with the images unpacked.
+# Builds the cached parts: "hyper", one static binary with every part of Kubernetes and etcd, from the published modules
+# (7 minutes without a cache; its Go build cache may be deleted afterwards), and a containerd root with the unpacked images.
 SNAPSHOTS=io.containerd.snapshotter.v1.overlayfs/snapshots # in a containerd root: the unpacked layers
 KUBE=1.34.4 STAGING=0.34.4 ETCD=3.6.4 # Kubernetes, its staging modules (same minor.patch), the etcd that Kubernetes requires
 
 cmd_build() {
   mkdir -p "$CACHE/bin" || die "no cache directory $CACHE"
   exec 7> "$CACHE/lock"
-  flock 7 # two builds at once would only disturb each other
+  flock 7 # one build at a time
   build_hyper
   # shellcheck disable=SC2046
   build_containerd_root $(releases)
@@ -15,17 +15,17 @@ cmd_build() {
   exec 7>&-
 }
 
-build_hyper() { # all parts in ONE go build and ONE link; the name it is called by decides what runs
+build_hyper() { # all parts in one go build and one link; the name of the command decides which part runs
   local src="$CACHE/src" go mod want have="" v=k8s.io/component-base/version n
   want="$KUBE $ETCD $(sha256sum < "$SRC/src/hyper.go" | cut -c1-16)"
   [ -x "$CACHE/bin/hyper" ] && have=$(cat "$CACHE/bin/hyper.made" 2>/dev/null)
   [ "$have" = "$want" ] && return
   go=$(PATH=$PATH:/usr/local/go/bin:$HOME/go/bin command -v go) || cannot "Go is missing (needed once, to build Kubernetes)"
-  note "building Kubernetes $KUBE (7 minutes when nothing is cached)"
+  note "building Kubernetes $KUBE (7 minutes without a cache)"
   mkdir -p "$src"
   cp "$SRC/src/hyper.go" "$src/main.go"
-  # the staging modules are published as k8s.io/X v0.34.4; which ones there are, the module's own go.mod says
-  mod=$(cd "$src" && "$go" mod download -json "k8s.io/kubernetes@v$KUBE" | jq -r .GoMod) || die "the module k8s.io/kubernetes v$KUBE is not to be had"
+  # the staging modules are published as k8s.io/X v0.34.4; go.mod of the module lists them
+  mod=$(cd "$src" && "$go" mod download -json "k8s.io/kubernetes@v$KUBE" | jq -r .GoMod) || die "the module k8s.io/kubernetes v$KUBE cannot be downloaded"
   {
     printf 'module lab/hyper\n\ngo 1.24.0\n\ngodebug default=go1.24\n\nrequire (\n'
     printf '\tk8s.io/kubernetes v%s\n\tk8s.io/component-base v0.0.0\n\tk8s.io/kubectl v0.0.0\n' "$KUBE"
@@ -33,7 +33,7 @@ build_hyper() { # all parts in ONE go build and ONE link; the name it is called 
     grep -oE 'k8s.io/[a-z-]+ => ./staging' "$mod" | awk -v v="v$STAGING" '{print "\t" $1 " => " $1 " " v}'
     echo ')'
   } > "$src/go.mod"
-  # without these -X the API server calls itself v0.0.0-master
+  # without these -X the API server reports the version v0.0.0-master
   (cd "$src" && "$go" mod tidy && CGO_ENABLED=0 "$go" build -trimpath -o "$CACHE/bin/hyper.new" -ldflags "-s -w -X $v.gitVersion=v$KUBE \
     -X $v.gitMajor=${KUBE%%.*} -X $v.gitMinor=$(cut -d. -f2 <<< "$KUBE") -X $v.gitTreeState=clean" .) > "$CACHE/hyper.log" 2>&1 ||
     { tail -5 "$CACHE/hyper.log" >&2; die "the build failed (see $CACHE/hyper.log)"; }
@@ -43,12 +43,12 @@ build_hyper() { # all parts in ONE go build and ONE link; the name it is called 
   note "Kubernetes built ($(du -h "$CACHE/bin/hyper" | cut -f1))"
 }
 
-containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: nothing in it names a registry
+containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: prints the configuration, which has no registry
   render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=${3:-$SRC/lib/runc-lab}"
 }
 
-# To be copied (hard links) for every node; importing there costs 10 s each. Takes in what it lacks of the images asked for, and
-# keeps the others; .made-RELEASE names the directories of the image's layers, the uppermost first.
+# Every node gets a copy of it (hard links), because an import on a node takes 10 s. Imports the requested images that are
+# missing, and does not remove others. .made-RELEASE lists the directories of the image's layers, the uppermost first.
 build_containerd_root() { # RELEASE...
   local root="$CACHE/ctrd" want r new=()
   mkdir -p "$CACHE/img"
@@ -81,29 +81,29 @@ import_images() { # ROOT NAME...
   for i; do
     ctr -a "$tmp/containerd.sock" -n k8s.io images import "$CACHE/img/$i.tar" >> "$CACHE/ctrd.log" 2>&1 ||
       { kill $pid; die "import of $i failed (see $CACHE/ctrd.log)"; }
-    # the archive is in the containerd root now; only the digests are needed later
+    # the containerd root has the content of the archive; later only the digests are needed
     rm -f "$CACHE/img/$i.tar"
     [ "$i" != pause ] || continue
     layers=$(layers_of "$CACHE/img/$i.json" ctr -a "$tmp/containerd.sock" -n k8s.io snapshots) && [ -n "$layers" ] ||
-      { kill $pid; die "the layers of $i are not where they should be"; }
+      { kill $pid; die "the layers of $i were not found"; }
     echo "$layers" > "$root/.made-${i#ceph-}"
   done
   kill $pid
   wait $pid 2>/dev/null
   rm -rf "$tmp"
-  # what layers_of made is forgotten by containerd, but its directory would be taken away minutes later
+  # containerd has forgotten the snapshots of layers_of, but would remove their directories only minutes later
   rmdir "$root/$SNAPSHOTS"/*/fs 2> /dev/null
   rmdir "$root/$SNAPSHOTS"/* 2> /dev/null
   true
 }
-layers_of() { # IMAGE.json CTR...: the directories that a container of it would get, the uppermost first
+layers_of() { # IMAGE.json CTR...: prints the directories that a container of the image gets, the uppermost first
   local d chain=
   for d in $(jq -r '.layers[].digest' "$1"); do
     chain=${chain:+sha256:$(printf '%s %s' "$chain" "$d" | sha256sum | cut -d' ' -f1)}
     chain=${chain:-$d}
   done
   shift
-  "$@" rm lab-tree > /dev/null 2>&1 # of a build that was cut short
+  "$@" rm lab-tree > /dev/null 2>&1 # of an interrupted build
   "$@" view lab-tree "$chain" > /dev/null || return 1
   "$@" mounts / lab-tree | grep -oE 'snapshots/[0-9]+/fs' | cut -d/ -f2 | paste -sd' '
   "$@" rm lab-tree

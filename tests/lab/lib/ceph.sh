@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# The Ceph cluster but for its OSDs: mon.a and mgr.x, native on host adm. Python scripts in py/ talk to it through librados,
-# which is hundreds of times cheaper than the ceph command.
+# The Ceph cluster without its OSDs: mon.a and mgr.x, native on host adm. The Python scripts in py/ use librados, which is
+# hundreds of times faster than the ceph command.
 PGS=32
 rados_py() { on adm in-release /usr/bin/python3 "$SRC/py/$1.py" "${@:2}"; } # SCRIPT ARGS...
 
 start_ceph() {
   local e="$DIR/h/adm/etc-ceph" h log="$DIR/log/mon.log"
-  # inside the hosts: for what runs natively there, to make the stores
+  # inside the hosts: for the native programs that create the stores
   for h in $HOSTS; do render "$SRC/manifests/ceph.conf" "FSID=$FSID" "NET=$LAB_NET" "MON=$(mon_release_settings)" > "$DIR/h/$h/etc-ceph/ceph.conf"; done
-  on adm bash -e -s "$FSID" "$LAB_NET.1" > "$log" 2>&1 << 'S' || { tail -5 "$log" >&2; die "the monitor could not be made"; }
+  on adm bash -e -s "$FSID" "$LAB_NET.1" > "$log" 2>&1 << 'S' || { tail -5 "$log" >&2; die "the monitor could not be created"; }
     fsid=$1 addr=$2
     cd /etc/ceph
     ceph-authtool --create-keyring ceph.client.admin.keyring --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *' --cap mgr 'allow *' --cap mds 'allow *'
@@ -23,12 +23,12 @@ start_ceph() {
     ceph-mon -i a --setuser ceph --setgroup ceph
 S
   render "$SRC/manifests/osd-settings.conf" "NET=$LAB_NET" > "$e/osd-settings.conf"
-  # an empty cluster is there for OSDs that others make: those weigh what Ceph says
+  # OSDs that are created later in an empty cluster get their weights from Ceph
   [ "$OSDS" -gt 0 ] || sed -i /^osd_crush_initial_weight/d "$e/osd-settings.conf"
   rados_py setup /etc/ceph/osd-settings.conf /var/lib/ceph/mgr/ceph-x/keyring || die "the cluster could not be set up"
   [ "$OSDS" = 0 ] || make_pool
   on adm bash -c 'chown -R ceph:ceph /var/lib/ceph/mgr && ceph-mgr -i x --setuser ceph --setgroup ceph' >> "$DIR/log/mgr.log" 2>&1 || die "ceph-mgr did not start (see $DIR/log/mgr.log)"
-  # most of the mgr's modules can't load in Debian's 18.2: a Python library of theirs refuses it
+  # most modules of the mgr cannot be loaded in Debian's 18.2, because of one of their Python libraries
   [ "$RELEASE" != 18.2 ] || on adm ceph health mute MGR_MODULE_DEPENDENCY --sticky 2>> "$DIR/log/mgr.log" || die "the health check of the mgr's modules could not be muted"
   for h in $NODES; do
     cp "$e/ceph.client.admin.keyring" "$DIR/h/$h/etc-ceph/"
@@ -43,13 +43,13 @@ cmd_ceph() {
   on adm ceph "$@"
 }
 
-# An empty cluster gets its pool when it has OSDs: PGs that can be nowhere are no state to begin with.
+# An empty cluster gets its pool when it has OSDs: without OSDs the PGs would be inactive.
 cmd_pool() {
   args_at_most 0 "$@"
   make_pool
 }
 make_pool() {
-  rados_py pool "$POOL" "$PGS" || die "the pool could not be made"
+  rados_py pool "$POOL" "$PGS" || die "the pool could not be created"
 }
 mgr_available() { on adm ceph mgr stat -f json 2> /dev/null | jq -e .available > /dev/null; }
 

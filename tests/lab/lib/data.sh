@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Objects whose every byte is known, a client that never stops, and the history of OSD maps.
+# Objects with known content, a client that runs continuously, and the history of OSD maps.
 cmd_write() { # [N] [KIB] [POOL]
   local f pool=${3:-$POOL}
   args_at_most 3 "$@"
@@ -25,7 +25,7 @@ cmd_client() { # start|stop
   [ $# = 1 ] || usage "client start|stop"
   case $1 in
     start)
-      pid_of client > /dev/null && die "the client is running already"
+      pid_of client > /dev/null && die "the client is already running"
       rm -f "$DIR/client.json"
       local p
       p=$(pid_of adm) || die "host adm is not running"

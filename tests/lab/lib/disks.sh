@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Disks: loop devices on sparse files, listed in $DIR/disks as HOST NAME /dev/loopN. There is no udevd on a host (its kernel
-# events would reach all hosts alike), so a watcher does its part, and this kernel has no partition table parser, so
-# `reread` does the kernel's.
+# Disks: loop devices on sparse files, listed in $DIR/disks as HOST NAME /dev/loopN. A host has no udevd, because all hosts
+# would get the same kernel events: a watcher does its work. The kernel may have no partition table parser: `reread` does
+# its work.
 ON_FILE=osd-migrate/osd-on-file.img # below a host's dataDirHostPath: the disk of TEST_ENVIRONMENT_OSD_STORE_ON_FILE
-DISK_GIB=6 # ceph-volume calls less than 5 GB "insufficient space"
+DISK_GIB=6 # ceph-volume rejects less than 5 GB as "insufficient space"
 
 new_disk() { # HOST NAME GIB -> /dev/loopN
   local f="$DIR/img/$2.img" l
@@ -18,8 +18,8 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
   echo "$l"
 }
 
-# Each lab has a range of numbers to itself: the kernel gives the lowest free one to whoever asks, and that may be the one
-# of a disk that another lab has pulled and is about to plug again.
+# Each lab has its own range of numbers. `losetup -f` would return the lowest unused number, which may be that of a disk
+# that another lab has removed and will attach again.
 attach_loop() { # FILE -> /dev/loopN
   local n first=$((16 + 64 * (0x${LAB_ID: -6} % 1000)))
   for ((n = first; n < first + 64; n++)); do
@@ -27,8 +27,8 @@ attach_loop() { # FILE -> /dev/loopN
   done
 }
 
-reread() { # /dev/loopN: make the kernel's partitions what the table says. Only what differs is touched: `partx -u` takes
-  # away for a moment, and gives another minor number, to partitions that are right, and stops at a gap in their numbers.
+reread() { # /dev/loopN: updates the kernel's partitions from the table. Changes only those that differ: `partx -u` removes
+  # correct partitions for a moment, changes their minor numbers, and stops at a gap in their numbers.
   local k=${1#/dev/} p have want n start size
   have=$(for p in "/sys/block/$k/$k"p*; do
     [ -e "$p/start" ] && echo "${p##*p} $(cat "$p/start") $(cat "$p/size")"
@@ -38,7 +38,7 @@ reread() { # /dev/loopN: make the kernel's partitions what the table says. Only 
   while read -r n start size; do addpart "$1" "$n" "$start" "$size"; done < <(comm -13 <(echo "$have") <(echo "$want") | grep .)
 }
 
-file_loops() { # HOST -> loopN, of the file for tests: its agents make them, so they are in no list
+file_loops() { # HOST -> loopN of the file for tests. The agents create these devices, so they are in no list
   local f="$DIR/h/$1/rook/$ON_FILE" l inode
   [ -e "$f" ] || return 0
   while read -r l inode; do
@@ -46,7 +46,7 @@ file_loops() { # HOST -> loopN, of the file for tests: its agents make them, so 
   done < <(losetup -n -l -O NAME,BACK-INO)
 }
 
-sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
+sync_dev() { # HOST: updates its /dev, /sys and /run/udev from its disks
   local h=$1 on_host name l k part dev p
   ! is_uml "$h" || return 0 # it has a udevd
   p=$(pid_of "$h") || return 0
@@ -64,12 +64,12 @@ sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
   exec 9>&-
 }
 
-# What udevd would do when partitions come and go. Looks twice a second, without starting a process unless something changed.
+# Does the work of udevd when partitions change. Checks twice a second, and starts a process only after a change.
 watch_disks() {
   local -A seen now
   local h l k part a b c idle
   shopt -s nullglob
-  exec {idle}<> <(:) # never has a line: reading it with a limit is a sleep without a process
+  exec {idle}<> <(:) # never has a line: a read with a timeout is a sleep without a process
   while [ -e "$DIR/env" ] && pid_of_unforked net; do
     now=()
     while read -r h _ l; do
@@ -80,7 +80,7 @@ watch_disks() {
         now[$h]+=" ${part##*/}:$a:$b:$c"
       done
     done 2> /dev/null < "$DIR/disks"
-    for h in $NODES; do # whose a loop of the file is, sync_dev finds out
+    for h in $NODES; do # sync_dev finds out which host a loop device of the file belongs to
       if [ -e "$DIR/h/$h/rook/$ON_FILE" ]; then
         for part in /sys/block/loop*/loop/backing_file; do
           { read -r a < "$part"; } 2> /dev/null && [[ $a = *"${ON_FILE##*/}" ]] && now[$h]+=" $part"
@@ -91,7 +91,7 @@ watch_disks() {
     read -rt 0.5 -u "$idle" || true
   done
 }
-pid_of_unforked() { # NAME: as pid_of, but the way that costs nothing
+pid_of_unforked() { # NAME: like pid_of, but without starting a process
   local p t stat
   { read -r p t < "$DIR/pids/$1" && read -r stat < "/proc/$p/stat"; } 2> /dev/null || return 1
   # shellcheck disable=SC2086
@@ -111,12 +111,12 @@ cmd_disk() { # HOST [GIB] NAME
   need_number "$gib"
   case " $NODES " in *" $1 "*) ;; *) usage "there is no node '$1' ($NODES)" ;; esac
   [[ $2 =~ ^[a-z0-9][a-z0-9.-]*$ ]] || usage "not a name for a disk: '$2'"
-  [ ! -e "$DIR/img/$2.img" ] || die "there is a disk $2 already"
+  [ ! -e "$DIR/img/$2.img" ] || die "disk $2 already exists"
   if is_uml "$1"; then truncate -s "${gib}G" "$DIR/img/$2.img" && plug_uml "$2" "$2" || die "no disk"; return; fi
   new_disk "$1" "$2" "$gib" || die "no disk"
 }
 
-cmd_no_id() { # NAME: the disk loses its name under /dev/disk/by-id, as a virtio disk that has no serial number
+cmd_no_id() { # NAME: removes the disk's name under /dev/disk/by-id, like that of a virtio disk without a serial number
   local host
   [ $# = 1 ] || usage "no-id NAME"
   host=$(awk -v n="$1" '$2 == n {print $1}' "$DIR/disks")
@@ -125,7 +125,7 @@ cmd_no_id() { # NAME: the disk loses its name under /dev/disk/by-id, as a virtio
   sync_dev "$host"
 }
 
-cmd_settle() { # HOST: what is on its disks now; udevd would have probed each that was written
+cmd_settle() { # HOST: probes its disks, as udevd does after a write
   args_at_most 1 "$@"
   case " $NODES " in
     *" ${1:-} "*) if is_uml "$1"; then on_uml udevadm settle; else sync_dev "$1"; fi ;;
@@ -133,7 +133,7 @@ cmd_settle() { # HOST: what is on its disks now; udevd would have probed each th
   esac
 }
 
-cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk (as named by lab disk)
+cmd_partition() { # NAME GIB...: creates a GPT with partitions of these sizes on a disk (the name given to lab disk)
   local host l n=0 gib args=()
   [ $# -ge 2 ] || usage "partition NAME GIB..."
   read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
@@ -150,7 +150,7 @@ cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk 
   for ((gib = 1; gib <= n; gib++)); do echo "${l}p$gib"; done
 }
 
-cmd_digest() { # NAME [PART]: SHA-256 of a disk or of a partition, as it is on the disk and not in somebody's cache
+cmd_digest() { # NAME [PART]: prints the SHA-256 of a disk or of a partition, read from the disk and not from a cache
   local host l dev
   [ $# -ge 1 ] && [ $# -le 2 ] || usage "digest NAME [PART]"
   read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
@@ -160,7 +160,7 @@ cmd_digest() { # NAME [PART]: SHA-256 of a disk or of a partition, as it is on t
     dd if="$2" bs=1M iflag=direct status=none | sha256sum | cut -d" " -f1' - "$l" "$dev" || die "$dev could not be read"
 }
 
-detach_disks() { # only loops on files of this lab; a mount that is just going away may hold one for a moment
+detach_disks() { # detaches loop devices on files of this lab; a mount that is being removed may use one for a moment
   local l f h left
   for _ in {1..50}; do
     left=0

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What breaks a lab on purpose: a Ceph image whose ceph-volume fails when told to, disks that are pulled and plugged, a host
-# that loses power. Nothing of it is in a lab's own images: a file here changes no cached one.
+# Faults of a lab: a Ceph image whose ceph-volume fails as configured, disks that are removed and attached, a host that loses
+# power. The cached images of the labs do not depend on these files.
 
-cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/lab-faults-osd.ID of its host
+cmd_faults() { # creates the image; /run/udev/lab-faults-osd.ID of a host lists the faults of osd.ID, one a line
   local t n name=$CEPH_IMAGE-faulty
   args_at_most 0 "$@"
   t=$(mktemp -d "$DIR/image.XXXXXX")
@@ -18,7 +18,7 @@ cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/la
   echo "$name"
 }
 
-cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its device.
+cmd_pull() { # NAME: removes a disk from its host, but not its image. Prints its device.
   local host l
   [ $# = 1 ] || usage "pull NAME"
   if [ -n "${UML:-}" ] && grep -lqx "LAB_NAME=$1" "$DIR"/h/u1/disks/ubd* 2> /dev/null; then pull_uml "$1"; return; fi
@@ -27,8 +27,8 @@ cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its d
   read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
   [ -n "${l:-}" ] || die "no host has a disk $1"
   partx -d "$l" 2> /dev/null
-  losetup -d "$l" || die "$l can't be detached"
-  # the kernel lets go of it when the last who has it open closes it; a probe takes some milliseconds
+  losetup -d "$l" || die "$l cannot be detached"
+  # the kernel detaches it when the last process closes it; a probe takes some milliseconds
   poll 50 0.1 test ! -e "/sys/block/${l#/dev/}/loop/backing_file" || die "$l is in use"
   awk -v n="$1" '$2 != n' "$DIR/disks" > "$DIR/disks.new"
   cat "$DIR/disks.new" > "$DIR/disks" # in place: the watcher reads it
@@ -38,14 +38,14 @@ cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its d
   echo "$l"
 }
 
-cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: an image of img/ into a host, under a name of its own; prints its device
+cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: attaches an image of img/ to a host, with a name. Prints its device.
   local name=${3:-$2} l=${4:-} f="$DIR/img/$2.img"
   [ $# -ge 2 ] && [ $# -le 4 ] || usage "plug HOST IMAGE [NAME] [/dev/loopN]"
-  [ -e "$f" ] || die "there is no $f"
+  [ -e "$f" ] || die "$f does not exist"
   if is_uml "$1"; then plug_uml "$name" "$2"; return; fi
   exec 8> "$DIR/disks.lock"
   flock 8
-  if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is somebody else's now"; else l=$(attach_loop "$f"); fi
+  if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is already in use"; else l=$(attach_loop "$f"); fi
   [ -n "$l" ] || die "no loop device"
   echo "$1 $name $l" >> "$DIR/disks"
   exec 8>&-
@@ -54,7 +54,7 @@ cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: an image of img/ into a host, und
   echo "$l"
 }
 
-cmd_power_off() { # HOST: all its processes end at once; it does not come back
+cmd_power_off() { # HOST: kills all its processes at once. It does not start again.
   [ $# = 1 ] || usage "power-off HOST"
-  end_pid "$1" KILL || die "$1 has no power"
+  end_pid "$1" KILL || die "$1 is already powered off"
 }

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Pid 1 of a lab host, started in fresh mount, UTS and PID namespaces: gives the host its own /etc, /var, /run, /dev and
-# view of /sys/block, then waits. bash, because pid 1 must reap. When it ends, the kernel ends all that runs on the host.
+# Pid 1 of a lab host, in new mount, UTS and PID namespaces. Creates the host's own /etc, /var, /run, /dev and view of
+# /sys/block, then waits. It is bash, because pid 1 must reap. When it ends, the kernel ends all processes of the host.
 set -e
 name=$1 base=$2 role=$3 number=$4
 hostname "$name"
 
-# copy-on-write, so that nothing a host does there stays on the machine
+# copy-on-write, so that changes of a host do not reach the computer
 for d in etc var; do
   mkdir -p "$base/cow/$d/up" "$base/cow/$d/work"
   mount -t overlay overlay -o "lowerdir=/$d,upperdir=$base/cow/$d/up,workdir=$base/cow/$d/work" "/$d"
@@ -14,7 +14,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/{ceph,udev,lock,lvm,netns,containerd}
 chown ceph:ceph /run/ceph
 
-# directories worth a look from outside, or that can't be on an overlay
+# directories that are useful outside of the host, or that cannot be on an overlay
 own() { mkdir -p "$base/$1" "$2"; mount --bind "$base/$1" "$2"; }
 own etc-ceph /etc/ceph
 own ceph /var/lib/ceph
@@ -43,7 +43,7 @@ ln -s pts/ptmx "$dev/ptmx"
 mount -t tmpfs -o mode=1777 tmpfs "$dev/shm"
 mount --rbind "$dev" /dev
 
-# of all block devices only the system disk and, later, the host's own are to be seen
+# the only visible block devices are the system disk and, later, the host's own
 system=$(readlink -e "/sys/dev/block/$(stat -c %Hd:%Ld "$base")" || true)
 for n in block class/block dev/block; do mount -t tmpfs -o mode=755 tmpfs "/sys/$n"; done
 if [ -n "$system" ]; then
@@ -56,7 +56,7 @@ if [ "$role" = node ]; then
   own containerd /var/lib/containerd
   own kubelet /var/lib/kubelet
   own log/pods /var/log/pods
-  # kubelet sets these sysctls, of the whole machine, when they differ: show it what it wants to see
+  # kubelet would set these sysctls, of the whole computer, if they differ: provide files with its values
   for s in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 \
     kernel/keys/root_maxbytes=25000000; do
     f=$base/sysctl.${s%%=*}
@@ -69,7 +69,7 @@ if [ "$role" = node ]; then
 {"cniVersion": "0.4.0", "name": "lab", "plugins": [{"type": "bridge", "bridge": "cni$number", "isGateway": true, "hairpinMode": true,
  "ipam": {"type": "host-local", "dataDir": "/var/lib/cni/networks", "ranges": [[{"subnet": "10.97.$number.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 C
-  mount --make-rshared / # pods with mount propagation need it; in this namespace only
+  mount --make-rshared / # for pods with mount propagation; only in this namespace
 fi
 
 trap 'exit 0' TERM

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Hosts: namespaces of this machine, made once and used by Ceph and by Kubernetes. They share one network namespace, in
-# which every node has an address of its own on a bridge; nothing of it is visible outside, and no packet leaves it.
-CGROUPS="cpu cpuacct cpuset memory devices freezer blkio pids systemd" # all that a kubelet with cgroup v1 wants
+# Hosts: namespaces of this computer, created once, for Ceph and Kubernetes. They share one network namespace, in which
+# every node has its own address on a bridge. The network is not visible outside, and no packet leaves it.
+CGROUPS="cpu cpuacct cpuset memory devices freezer blkio pids systemd" # all that a kubelet with cgroup v1 needs
 
 start_network() {
   local p n="$LAB_NET"
-  # 10.96.0.1, the address of the service "kubernetes", is simply one of lo: no kube-proxy is needed to reach the API
+  # lo has 10.96.0.1, the address of the service "kubernetes": the API can be reached without a kube-proxy
   OSD_LAB=$LAB_ID setsid unshare -n --propagation private bash -c '
     ip link set lo up; ip addr add 10.96.0.1/32 dev lo; ip link add $1 type bridge
     for i in 1 11 12 13; do ip addr add $2.$i/24 dev $1; done
@@ -13,7 +13,7 @@ start_network() {
     exec sleep infinity' network "$BRIDGE" "$n" "$DIR/network-ready" < /dev/null > "$DIR/log/network.log" 2>&1 &
   p=$!
   save_pid net $p
-  poll 100 0.05 test -e "$DIR/network-ready" || die "the network namespace did not come up (see $DIR/log/network.log)"
+  poll 100 0.05 test -e "$DIR/network-ready" || die "the network namespace did not start (see $DIR/log/network.log)"
 }
 
 address_of() { # NODE
@@ -26,19 +26,19 @@ start_host() { # NAME
   mkdir -p "$b/log"
   case " $NODES " in *" $name "*) role=node ;; esac
   mkdir -p "/sys/fs/cgroup/pids/$LAB_ID/$name/daemons"
-  # all processes of a host are in one cgroup: what is left of it can be found, whatever it is
+  # all processes of a host are in one cgroup, so that remaining processes can be found
   OSD_LAB=$LAB_ID setsid bash -c 'echo $$ > "$1"; shift; exec "$@"' host "/sys/fs/cgroup/pids/$LAB_ID/$name/daemons/cgroup.procs" \
     nsenter -t "$(pid_of net)" -n unshare -m -u -p --fork --kill-child --mount-proc --propagation private \
     bash "$SRC/lib/host_init.sh" "$name" "$b" $role "${name#h}" < /dev/null > "$b/log/init.log" 2>&1 &
   u=$!
   save_pid "$name.outer" $u
   poll 200 0.05 test -e "$b/ready" || { cat "$b/log/init.log" >&2; die "host $name did not start"; }
-  child=$(cat "/proc/$u/task/$u/children") # from outside, pid 1 of the host
+  child=$(cat "/proc/$u/task/$u/children") # outside of the host, the pid of its pid 1
   save_pid "$name" "${child%% *}"
-  give_release "$name" || die "host $name could not be given its release of Ceph"
+  give_release "$name" || die "Ceph could not be provided on host $name"
 }
 
-# the command prefix that enters a host, with the environment of a root login there
+# sets ENTER to the command prefix that enters a host, with the environment of a root login there
 enter() { # HOST
   local p
   p=$(pid_of "$1") || die "host $1 is not running"
@@ -54,7 +54,7 @@ on() { # HOST CMD...
 }
 net() { nsenter -t "$(pid_of net || die "the lab's network is gone")" -n "$@"; }
 
-run_in() { # HOST DAEMON CMD...: start a daemon; DAEMON.pid is its pid in the host's own PID namespace
+run_in() { # HOST DAEMON CMD...: starts a daemon; DAEMON.pid has its pid in the host's own PID namespace
   local h=$1 d=$2 b="$DIR/h/$1" p
   shift 2
   printf '%q ' "$@" > "$b/$d.cmd"
@@ -87,9 +87,9 @@ cmd_net() {
 
 stop_hosts() {
   local h
-  for h in $HOSTS u1; do # with or without u1: what is not there is not ended
-    end_pid "$h" KILL       # ends all in its PID namespace, and nothing else
-    end_pid "$h.outer" KILL # when it was caught between the two
+  for h in $HOSTS u1; do # if there is no u1, nothing is ended
+    end_pid "$h" KILL       # ends all processes in its PID namespace
+    end_pid "$h.outer" KILL # if the start was interrupted between the two
   done
   end_pid net KILL
 }

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Container images made by hand, as OCI layouts, without a registry or Docker: layers are plain tar files, so a layer's
-# digest is its diff id too. NAME.json beside an image lists layers and configuration; an image on top starts from it.
+# Creates container images as OCI layouts, without a registry or Docker. Layers are plain tar files, so the digest of a layer
+# is its diff id, too. NAME.json next to an image lists its layers and configuration, for images that are based on it.
 PAUSE_IMAGE=lab.local/pause:1
 TOOL_IMAGE=lab.local/osd-migrate:dev
 
-# OUT.tar NAME BASE.json|- CONFIG LAYER.tar...: an OCI layout of BASE's layers and these on top. BASE's own layer files are
-# not in it: containerd has them already, and takes an archive that lacks what it has (that is what makes `lab image` fast).
+# OUT.tar NAME BASE.json|- CONFIG LAYER.tar...: creates an OCI layout of BASE's layers and these on top. It does not contain
+# the layer files of BASE: containerd has them, and imports an archive without them. This makes `lab image` fast.
 oci_archive() {
   local out=$1 name=$2 base=$3 config=$4 t layers="[]" l d
   shift 4
@@ -55,38 +55,38 @@ ceph_archive() { # RELEASE
   local img="$CACHE/img" t
   ceph_base_layer "$1"
   t=$(mktemp -d "$CACHE/tree.XXXXXX")
-  # what Ceph's own images have and this Debian lacks: the run directory, and a systemctl. Its answer must be "no" to
-  # everything: one that says yes means "that OSD's unit is running", and ceph-volume refuses to zap
+  # Ceph's own images have a run directory and a systemctl, which are missing in Debian. This systemctl must always fail:
+  # success means that the unit of the OSD is active, and ceph-volume refuses to zap
   mkdir -p "$t/fix/run/ceph" "$t/fix/usr/bin"
   chown "$(stat -c %u:%g /var/lib/ceph)" "$t/fix/run/ceph"
   printf '#!/bin/sh\nexit 3\n' > "$t/fix/usr/bin/systemctl"
   chmod 755 "$t/fix/usr/bin/systemctl"
   tar -C "$t/fix" --mtime=@0 --numeric-owner -cf "$t/fix.layer" run usr
-  # disks of the lab are loop devices; ceph-volume takes those only when told so
+  # disks of the lab are loop devices; ceph-volume accepts them only with this variable
   oci_archive "$img/ceph-$1.tar" "$(ceph_image "$1")" - '{"Cmd":["/bin/bash"], "Env":[
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "CEPH_VOLUME_ALLOW_LOOP_DEVICES=1", "LVM_SUPPRESS_FD_WARNINGS=1"]}' \
     "$img/ceph-$1.layer" "$t/fix.layer" || die "no image of Ceph $1"
   rm -rf "$t"
 }
 
-ceph_base_layer() { # RELEASE; its version goes beside it
+ceph_base_layer() { # RELEASE: creates the layer, and a file with its version
   local l="$CACHE/img/ceph-$1.layer" packages suite options=()
   packages=$(packages_of "$1")
   suite=$(suite_of "$1")
   [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$packages" ] && return
-  note "making the image of Ceph $1 (a minute)"
-  # a mirror may be weeks behind with its index of sid, which is said to be good for one week
+  note "creating the image of Ceph $1 (a minute)"
+  # the index of sid on a mirror may be weeks old, but is valid for one week
   [ "$suite" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
-  # a mirror fails for a moment now and then; apt's own user cannot verify a signature if /dev/null is closed to it
+  # a mirror may fail for a moment; apt's own user cannot verify a signature if it cannot open /dev/null
   options+=(--aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"')
-  # mmdebstrap makes a tar only when the name ends so
+  # mmdebstrap creates a tar only if the name ends with .tar
   mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' "${options[@]}" --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
-    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the image of Ceph $1 could not be made"; }
+    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the image of Ceph $1 could not be created"; }
   # 18.2.7+ds-1 -> 18.2.7
   tar -xOf "$l.tmp.tar" ./var/lib/dpkg/status | sed -nE '/^Package: ceph-common$/,/^$/s/^Version: ([0-9.]+).*/\1/p' > "${l%.layer}.version"
-  grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite has another Ceph than $1 now: '$(version_of "$1")'"
+  grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite does not have Ceph $1 any more, but '$(version_of "$1")'"
   mv "$l.tmp.tar" "$l"
   echo "$packages" > "$l.made"
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Kubernetes cluster's certificates and kubeconfigs.
-cert() { # FILE SUBJECT [SAN]: a key and a certificate of the lab's CA
+cert() { # FILE SUBJECT [SAN]: creates a key and a certificate of the lab's CA
   local k="$DIR/pki/$1"
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$k.key" -subj "$2" -out "$k.csr" 2> /dev/null &&
     openssl x509 -req -in "$k.csr" -CA "$DIR/pki/ca.crt" -CAkey "$DIR/pki/ca.key" -set_serial "0x$(openssl rand -hex 8)" -days 3650 -out "$k.crt" \

@@ -1,25 +1,26 @@
 # shellcheck shell=bash
-# The kinds of OSDs: which disks, partitions and directories each has. stores.sh puts the stores on them, osd_deployments.sh
-# makes what runs them. Facts that name a place (part, block, db, wal, journal) hold it as the data directory's link does.
+# The kinds of OSDs: the disks, partitions and directories of each. stores.sh creates the stores on them, osd_deployments.sh
+# creates the Deployments. Facts about a device (part, block, db, wal, journal) have the target of the data directory's link.
 KINDS="raw raw-part raw-db bluestore-dev bluestore-dev-db bluestore-hand-part bluestore-dir bluestore-part bluestore-part-db"
 KINDS+=" filestore-dir filestore-part filestore-ext4 filestore-journal rook-part rook-part-db rook-filestore"
-LEGACY_DATA=/var/lib/rook # Rook <= 1.2 kept OSD data at <dataDirHostPath>/osd<id>
-STORAGE=/var/storage      # and of `directories[].path` P at P/osd<id>; here every P is below this, on a disk HOST-system
+LEGACY_DATA=/var/lib/rook # Rook <= 1.2 stored OSD data in <dataDirHostPath>/osd<id>
+STORAGE=/var/storage      # and with `directories[].path` P in P/osd<id>; here every P is below this, on a disk HOST-system
 PARTUUID=/dev/disk/by-partuuid
 # ceph-disk's partition types
 CEPH_DATA=4fbd7e29-9d25-41b8-afd0-062c0ceff05d CEPH_JOURNAL=45b0969e-9b03-4f30-b4c6-b4b80ceff106
 CEPH_BLOCK=cafecafe-9b03-4f30-b4c6-b4b80ceff106 CEPH_DB=30cd0809-c2b2-499c-8879-2d6b78529876 CEPH_WAL=5ce17fce-4087-4169-b7ff-056cc58473f9
-LINUX=8300         # what sgdisk takes where nobody says, as Rook <= 1.2 did not
-BYSTANDER_MIB=64   # partitions with somebody's data, beside OSDs
-SHARED_BYSTANDER=9 # on a disk that OSDs share; on an OSD's own disk it is number 1
+LINUX=8300         # the default of sgdisk, which Rook <= 1.2 used
+BYSTANDER_MIB=64   # partitions with other data, on disks of OSDs
+SHARED_BYSTANDER=9 # their number on a disk that OSDs share; on an OSD's own disk the number is 1
 
 host_of_osd() { echo "h$(($1 % 3 + 1))"; }
 newuuid() { cat /proc/sys/kernel/random/uuid; }
 store_of() { case $1 in filestore-* | rook-filestore) echo filestore ;; *) echo bluestore ;; esac } # KIND
 is_kind() { case " $KINDS " in *" $1 "*) ;; *) false ;; esac }
 
-# The disks, with their partitions, one after the other and before any store: while a table is re-read its partitions come
-# and go, and ceph-volume on that host, which looks at every device, dies of a file in /sys that vanishes under it.
+# Creates a disk with its partitions. All disks are created one after the other, before any store: while a table is read
+# again, its partitions disappear for a moment, and ceph-volume on that host, which reads every device, would fail because
+# of a missing file in /sys.
 make_disk() { # ID KIND
   local id=$1 kind=$2 h disk PARTS=()
   h=$(host_of_osd "$id")
@@ -36,7 +37,7 @@ make_disk() { # ID KIND
   esac
   disk=$(new_disk "$h" "osd$id" "$DISK_GIB") || die "no disk for osd.$id"
   set_fact "$id" disk "$disk"
-  lay_out "$id" "$kind" "$h" "$disk" >> "$DIR/log/osd.$id.log" 2>&1 || die "the disks of osd.$id could not be made (see $DIR/log/osd.$id.log)"
+  lay_out "$id" "$kind" "$h" "$disk" >> "$DIR/log/osd.$id.log" 2>&1 || die "the disks of osd.$id could not be created (see $DIR/log/osd.$id.log)"
 }
 
 lay_out() { # ID KIND HOST DISK
@@ -81,7 +82,7 @@ lay_out() { # ID KIND HOST DISK
   write_table "$h" "${SHARED:-$disk}"
 }
 
-storage() { # HOST: the file system of its directories, not the machine's own: how full that is, is no matter here
+storage() { # HOST: creates the file system of its directories, so that a full disk of the computer does not matter
   local disk
   ! grep -q "^$1 $1-system " "$DIR/disks" || return 0
   disk=$(new_disk "$1" "$1-system" 20) || return 1
@@ -91,7 +92,7 @@ one_more_disk() { # ID HOST FACT
   local d
   d=$(new_disk "$2" "osd$1-$3" "$DISK_GIB") && set_fact "$1" "$3" "$d"
 }
-shared_disk() { # ID HOST NAME: sets SHARED to the disk HOST-NAME, made by the first that wants it
+shared_disk() { # ID HOST NAME: sets SHARED to the disk HOST-NAME, and creates the disk if it does not exist
   local name="$2-$3"
   SHARED=$(awk -v n="$name" '$2 == n {print $3}' "$DIR/disks")
   if [ -z "$SHARED" ]; then
@@ -103,7 +104,7 @@ shared_disk() { # ID HOST NAME: sets SHARED to the disk HOST-NAME, made by the f
   set_fact "$1" bystander "$name $SHARED_BYSTANDER"
 }
 
-# A partition for the next table that is written (as number 0: the first that is free), and a fact with its name.
+# Adds a partition to the next table that is written (0: the first unused number), and a fact with its name.
 partition() { # ID FACT NUMBER START:END TYPE NAME
   local uuid
   uuid=$(newuuid)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Kubernetes cluster: etcd, API server, controller manager, scheduler on host cp; containerd and kubelet on every node.
-# No kube-proxy and no DNS: what the lab runs is on the host network, and "kubernetes" is an address of its own (hosts.sh).
+# There is no kube-proxy and no DNS: all pods are on the host network, and "kubernetes" has its own address (hosts.sh).
 K() { # kubectl as cluster-admin
   KUBECONFIG="$DIR/kubeconfig" KUBECACHEDIR="$DIR/kube-cache" net "$CACHE/bin/kubectl" "$@"
 }
@@ -11,7 +11,7 @@ cmd_kubectl() {
 
 start_control_plane() {
   local bin="$CACHE/bin" p="$DIR/pki"
-  # no fsync: a machine that crashes takes the lab with it anyway
+  # no fsync: after a crash of the computer the lab is lost anyway
   run_in cp etcd "$bin/etcd" --data-dir "$DIR/etcd" --unsafe-no-fsync --listen-client-urls http://127.0.0.1:2379 \
     --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level warn
   make_keys
@@ -28,7 +28,7 @@ start_control_plane() {
   start_controller controller-manager --use-service-account-credentials --root-ca-file="$p/ca.crt" --service-account-private-key-file="$p/sa.key" --node-monitor-period=1s
 }
 
-start_controller() { # NAME ARGS...; with the default limits of requests a second, many objects at once would be slow
+start_controller() { # NAME ARGS...: with high limits of requests a second, so that many objects at once are not slow
   local c="$DIR/$1.conf" n="kube-$1"
   shift
   run_in cp "$n" "$CACHE/bin/$n" --kubeconfig="$c" --authentication-kubeconfig="$c" --authorization-kubeconfig="$c" \
@@ -38,10 +38,10 @@ start_controller() { # NAME ARGS...; with the default limits of requests a secon
 start_container_runtime() { # NODE: needs no API server
   if is_uml "$1"; then start_uml_runtime; return; fi
   local h=$1 b="$DIR/h/$1" c r=$SNAPSHOTS
-  # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
-  # the unpacked layers, ten thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
+  # Its root is a copy of the one in the cache: copies of the databases, hard links to the blobs (copies on another file
+  # system), and read-only bind mounts of the unpacked layers, ten thousand files. containerd only adds layers to them.
   exec 7< "$CACHE/lock"
-  flock -s 7 # nobody puts an image into it meanwhile
+  flock -s 7 # so that no image is added meanwhile
   (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p "$b/containerd/$c"; done
   (cd "$CACHE/ctrd" && find . -path "./$r" -prune -o -type f -print) | while read -r c; do
     case $c in */blobs/*) ln "$CACHE/ctrd/$c" "$b/containerd/$c" 2> /dev/null && continue ;; esac
@@ -67,7 +67,7 @@ start_kubernetes() {
   mkdir -m 700 "$DIR/etcd"
   echo "nameserver 10.96.0.10" > "$DIR/resolv.conf"
   for h in $NODES; do
-    if is_uml "$h"; then start_container_runtime "$h" & uml=$!; else start_container_runtime "$h"; fi # it boots first
+    if is_uml "$h"; then start_container_runtime "$h" & uml=$!; else start_container_runtime "$h"; fi # u1 must boot first
   done
   start_control_plane
   [ -z "$uml" ] || wait_jobs "$uml"
@@ -77,12 +77,12 @@ start_kubernetes() {
 }
 nodes_ready() { [ "$(K get nodes --no-headers 2> /dev/null | grep -cw Ready)" = "$(wc -w <<< "$NODES")" ]; }
 
-cmd_job() { # the project's own manifests, with the image and the network that the lab has, and no pause of half a minute
+cmd_job() { # applies the manifests of job/ with the lab's image and network, and a short pause before a retry
   local file text
   args_at_most 0 "$@"
   for file in "$SRC"/../../job/*.yaml; do
     text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' \
-      -e 's|args: \["run"\]|args: ["run", "--agent-retry-pause", "1s"]|' "$file") || die "$file can't be read"
+      -e 's|args: \["run"\]|args: ["run", "--agent-retry-pause", "1s"]|' "$file") || die "$file cannot be read"
     K -n rook-ceph apply -f - <<< "$text" || die "$file could not be applied"
   done
 }

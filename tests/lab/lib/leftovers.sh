@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What a lab of this LAB_DIR has on the machine, found without its own records: by the mark in the environment of its
-# processes, its cgroup, its bridge, the files behind loops, the paths of mounts.
+# Lists what a lab of this LAB_DIR has on the computer, without the lab's own files: by the mark in the environment of its
+# processes, its cgroup, its bridge, the files behind loop devices, the paths of mounts.
 cmd_leftovers() {
   local found
   found=$(left_processes; left_loops; left_mounts; left_networks; left_cgroups; [ ! -e "$DIR" ] || echo "directory $DIR")
@@ -11,7 +11,7 @@ cmd_leftovers() {
 describe() { echo "process $1 $(tr '\0' ' ' < "/proc/$1/cmdline" 2> /dev/null | cut -c1-100)"; }
 left_processes() {
   local p mark
-  { # the mark reaches what the lab started; pods' processes are in the cgroup; files of the lab that are still open or run
+  { # processes that the lab started have the mark; processes of pods are in the cgroup
     grep -lszx "OSD_LAB=$LAB_ID" /proc/[0-9]*/environ | cut -d/ -f3
     find /sys/fs/cgroup/*/"$LAB_ID" -name cgroup.procs -exec cat {} + 2> /dev/null
   } | sort -nu | while read -r p; do
@@ -20,7 +20,7 @@ left_processes() {
   done
 }
 left_loops() { losetup -n -l -O NAME,BACK-FILE | awk -v d="$DIR/" 'index($2, d) == 1 {print "loop", $1, $2}'; }
-left_mounts() { # in whatever mount namespace a process still has
+left_mounts() { # in the mount namespaces of all processes
   cat /proc/[0-9]*/mountinfo 2> /dev/null | awk -v d="$DIR/" 'index($5, d) == 1 || index($0, "upperdir=" d) {print "mount", $5}' | sort -u
 }
 left_networks() {

@@ -1,18 +1,19 @@
 #!/bin/bash
-# Runs inside a host, once: BASE/tree becomes the tree of another Ceph release, copy-on-write, in which everything but programs
-# and /etc is the host's own, by the same path; BASE/bin gets a command for each of Ceph's programs that runs it there.
+# Runs inside a host, once. Creates BASE/tree, the copy-on-write tree of another Ceph release. Everything in it except the
+# programs and /etc is the host's own, under the same path. BASE/bin gets a command for each of Ceph's programs, which runs
+# the program in the tree.
 set -e
 base=$1 lower=$2
 tree=$base/tree
 mkdir -p "$base"/cow/tree/{up,work} "$base/bin" "$tree"
 mount -t overlay overlay -o "lowerdir=$lower,upperdir=$base/cow/tree/up,workdir=$base/cow/tree/work" "$tree"
 
-# what containers mount below /run later is none of its business
+# the tree does not need what containers mount below /run later
 for d in /dev /proc /sys /run; do
   mount --rbind "$d" "$tree$d"
   mount --make-rprivate "$tree$d"
 done
-# mounts made in here are to be seen outside, as that of `raw prepare`: on a node these stay shared
+# mounts that are created in the tree, like that of `raw prepare`, must be visible outside: on a node these stay shared
 for d in /* /etc/ceph /var/lib/ceph /var/lib/rook /var/log/ceph /var/storage; do
   case $d in /usr | /etc | /var | /dev | /proc | /sys | /run) continue ;; esac
   [ -d "$d" ] && [ ! -L "$d" ] || continue
@@ -22,7 +23,7 @@ done
 
 cat > "$base/bin/in-release" << S
 #!/bin/bash
-# CMD ARGS...; or, by the name of a link to it, that program
+# CMD ARGS...: runs CMD in the tree; a link to this script runs the program with the name of the link
 name=\${0##*/}
 [ "\$name" = in-release ] || set -- "\$name" "\$@"
 exec chroot "$tree" /usr/bin/env -C "\$PWD" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "\$@"

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# Which Ceph a lab is of. RELEASE is that of mon, mgr, the ceph command and the tool's image; OSD_RELEASE that of the OSDs and of
-# all that runs natively on the nodes. Where they differ the cluster is half-upgraded. 16.2.15 is this machine's own; of another
-# release the hosts get the tree of its image (release_tree.sh), and what is named ceph there is found before the machine's own.
-# What needs its librados, as the scripts in py/, is run by the host's command in-release.
+# Releases of Ceph. RELEASE is that of mon, mgr, the ceph command and the tool's image. OSD_RELEASE is that of the OSDs and of
+# all native programs on the nodes. If they differ, the cluster is partly upgraded. The computer itself has 16.2.15. For
+# another release, the hosts get the tree of its image (release_tree.sh), whose programs precede those of the computer.
+# Programs that need its librados, like the scripts in py/, are run by the host's command in-release.
 NATIVE_RELEASE=16.2.15
 RELEASE=$NATIVE_RELEASE OSD_RELEASE=
 CEPH_PACKAGES=ceph-osd,ceph-common,ceph-mon,ceph-mgr,python3-rados,lvm2,udev,gdisk,xfsprogs,cryptsetup-bin,procps,iproute2,util-linux,curl,ca-certificates
 
-suite_of() { # RELEASE -> the Debian that has it
+suite_of() { # RELEASE -> the Debian suite that has it
   case $1 in
     16.2.15) echo bookworm ;;
     18.2) echo trixie ;;
@@ -15,7 +15,7 @@ suite_of() { # RELEASE -> the Debian that has it
     *) return 1 ;;
   esac
 }
-packages_of() { # RELEASE; since 17 ceph-volume is a package of its own
+packages_of() { # RELEASE -> its packages; since 17 ceph-volume is a separate package
   if [ "${1%%.*}" -ge 17 ]; then echo "$CEPH_PACKAGES,ceph-volume"; else echo "$CEPH_PACKAGES"; fi
 }
 
@@ -25,7 +25,7 @@ release_option() { # --release|--osd-release RELEASE
 }
 check_releases() { # once all options are read
   OSD_RELEASE=${OSD_RELEASE:-$RELEASE}
-  # 20.2.4 makes keys that older ones can't read, not even those whose upgrade to it is supported
+  # 20.2.4 creates keys that older releases cannot read, not even those from which an upgrade is supported
   case "$RELEASE $OSD_RELEASE" in
     "$RELEASE $RELEASE" | "18.2 16.2.15") ;;
     *) usage "--osd-release is for --release 18.2 --osd-release 16.2.15" ;;
@@ -33,15 +33,15 @@ check_releases() { # once all options are read
   [ -z "${UML:-}" ] || [ "$RELEASE $OSD_RELEASE" = "$NATIVE_RELEASE $NATIVE_RELEASE" ] || usage "--uml goes with $NATIVE_RELEASE only"
 }
 releases() { printf '%s\n' "$RELEASE" "$OSD_RELEASE" | sort -u; }
-version_of() { cat "$CACHE/img/ceph-$1.version"; } # RELEASE -> all of its number, as Debian has it today
+version_of() { cat "$CACHE/img/ceph-$1.version"; } # RELEASE -> its complete version in Debian
 ceph_image() { echo "lab.local/ceph:$(version_of "$1")"; } # RELEASE
 
-# A new cluster requires OSDs of the mon's own release, unless it is told of each later one that it does not.
+# A new cluster requires OSDs of the mon's own release, unless these options disable it for each later release.
 mon_release_settings() {
   [ "$RELEASE" = "$OSD_RELEASE" ] || printf 'mon_debug_no_require_%s = true\n' quincy reef
 }
 
-give_release() { # HOST: what is named ceph there becomes that of the release
+give_release() { # HOST: provides the programs of the host's release
   local release=$OSD_RELEASE lower bin="$DIR/h/$1/bin"
   [ "$1" != adm ] || release=$RELEASE
   if [ "$1" = cp ] || [ "$release" = $NATIVE_RELEASE ]; then

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs inside a host: gives it the nodes of its disks and their partitions, the links and the data base that udev would
-# have made, and its own view of /sys/block, /sys/class/block, /sys/dev/block. Input: lines NAME DISK MAJOR MINOR LABEL; LABEL is
-# "-" if the disk has no name under /dev/disk/by-id.
-# Only what differs is touched: a neighbour may be opening its device by one of these names right now.
+# Runs inside a host. Creates the device nodes of its disks and partitions, the links and the database of udev, and its own
+# view of /sys/block, /sys/class/block, /sys/dev/block. Input: lines NAME DISK MAJOR MINOR LABEL; LABEL is "-" if the disk has
+# no name under /dev/disk/by-id.
+# Changes only what differs, because another process may open a device by one of these names at the same time.
 cd /dev || exit 1
 shopt -s nullglob
 umask 022
 declare -A keep
-link() { # TARGET NAME, swapped in at once
+link() { # TARGET NAME: replaces the link atomically
   keep[$2]=1
   [ "$(readlink "$2")" = "$1" ] || { ln -sfn "$1" "$2.new" && mv -fT "$2.new" "$2"; }
 }

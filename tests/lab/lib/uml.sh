@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# u1, a host with a kernel of its own, for what this machine's lacks: device-mapper, so real LVM and real LUKS, with a real
-# udev. It is a User-Mode Linux: a whole kernel as one process, at native speed but with one CPU, on the lab's network.
+# u1, a host with its own kernel, for what the computer's kernel does not provide: device-mapper, so LVM and LUKS, and udev. It
+# is a User-Mode Linux: a complete kernel as one process, at native speed but with one CPU, on the lab's network.
 UML_PACKAGES="user-mode-linux uml-utilities kmod"
 UML_MEMORY=2G
 UML_NUMBER=11 # of the node: its address ends in 21
@@ -13,13 +13,13 @@ with_uml() { # from here on u1 is one of the hosts
   PACKAGES+=" $UML_PACKAGES"
 }
 
-# containerd's root as a file system, which u1 gets with a copy-on-write file over it: no copy, no import. (overlayfs, which
-# containers need, can't be stacked on u1's own overlay.)
+# Creates a file system with containerd's root. u1 uses it with a copy-on-write file, without a copy or an import. (Containers
+# need overlayfs, which cannot be stacked on u1's own overlay.)
 build_uml_disk() {
   local f="$CACHE/u1.ext4" want
   want=$(cat "$CACHE/ctrd/.made")
   [ -s "$f" ] && [ "$(cat "$f.made" 2> /dev/null)" = "$want" ] && return
-  note "making the disk of u1 out of the containerd root"
+  note "creating the disk of u1 from the containerd root"
   rm -f "$f" "$f.made"
   mkfs.ext4 -q -F -J size=8 -i 32768 -m 0 -d "$CACHE/ctrd" "$f.new" 8G > /dev/null || die "no disk for u1"
   mv "$f.new" "$f"
@@ -32,7 +32,7 @@ start_uml() { # returns when it boots; `on_uml` works about 4 s later
   mkdir -p "$b"/{log/ceph,etc-ceph,ceph,run,disks} "/sys/fs/cgroup/pids/$LAB_ID/u1/daemons" /lib/modules
   rm -rf "$b/run/u1"
   (umask 077 && newuuid > "$b/token")
-  net ip tuntap add tap-u1 mode tap 2> /dev/null # it is there already when u1 comes back
+  net ip tuntap add tap-u1 mode tap 2> /dev/null # it already exists if u1 is started again
   net ip link set tap-u1 master "$BRIDGE" up || die "no network for u1"
   net ip route replace "10.97.$UML_NUMBER.0/24" via "$(address_of u1)"
   for d in "$b"/disks/ubd*; do [ ! -e "$d" ] || disks+=("${d##*/}=$DIR/img/$(sed -n s/^LAB_IMAGE=//p "$d").img"); done
@@ -47,7 +47,7 @@ start_uml() { # returns when it boots; `on_uml` works about 4 s later
   poll 200 0.05 uml_of $u || { tail -5 "$b/log/console.log" >&2; die "u1 did not start"; }
   save_pid u1 "$child"
 }
-uml_of() { # PID: sets `child` to the kernel that it started; there may be others for a moment, or none to be seen
+uml_of() { # PID: sets `child` to the kernel that it started; for a moment there may be other children, or none
   for child in $(cat "/proc/$1/task/$1/children" 2> /dev/null); do
     [ "$(cat "/proc/$child/comm" 2> /dev/null)" = linux.uml ] && return
   done
@@ -63,21 +63,21 @@ wait_for_uml() {
   poll 300 0.2 answers || { tail -5 "$DIR/h/u1/log/console.log" >&2; die "u1 does not answer (see $DIR/h/u1/log/console.log)"; }
 }
 
-run_in_uml() { # DAEMON CMD...: it lets go of the pipes of uml_server.py, which would wait for them
+run_in_uml() { # DAEMON CMD...: the daemon closes the pipes of uml_server.py, which would wait for them
   local d=$1 b="$DIR/h/u1"
   shift
   # shellcheck disable=SC2016
   on_uml setsid -f bash -c 'exec < /dev/null >> "$1" 2>&1; echo $$ > "$2"; echo $$ > "$3"; ulimit -n 1048576; shift 3; exec "$@"' \
     daemon "$b/log/$d.log" "$b/$d.pid" "/sys/fs/cgroup/$LAB_ID/u1/daemons/cgroup.procs" "$@" < /dev/null
 }
-start_uml_runtime() { # plain runc: what u1's own sysfs shows are its own disks
+start_uml_runtime() { # with plain runc, because u1's own sysfs shows only its own disks
   wait_for_uml
   containerd_config /run/containerd /var/lib/containerd runc > "$DIR/h/u1/containerd.toml"
   run_in u1 containerd containerd -c "$DIR/h/u1/containerd.toml"
 }
 
-# ---------------------------------------------------------------- disks: h/u1/disks/ubdX says what is plugged in there
-mconsole() { # in the lab's network namespace: the answer comes to an abstract socket, and would be waited for for ever
+# ---------------------------------------------------------------- disks: h/u1/disks/ubdX has the name and the image of a disk
+mconsole() { # in the lab's network namespace, where the abstract socket of the answer is
   net timeout 20 uml_mconsole "$DIR/h/u1/run/u1/mconsole" "$@" > "$DIR/h/u1/log/mconsole.log" 2>&1 && ! grep -q ^ERR "$DIR/h/u1/log/mconsole.log"
 }
 plug_uml() { # NAME IMAGE -> /dev/ubdX
@@ -87,11 +87,11 @@ plug_uml() { # NAME IMAGE -> /dev/ubdX
     (set -o noclobber; printf 'LAB_NAME=%s\nLAB_IMAGE=%s\n' "$1" "$2" > "$d") 2> /dev/null || continue
     mconsole config "ubd$c=$DIR/img/$2.img" || { rm "$d"; cat "$DIR/h/u1/log/mconsole.log" >&2; return 1; }
     on_uml bash -c 'for ((i = 0; i < 50; i++)); do [ -b "$1" ] && break; sleep 0.1; done; udevadm settle; test -b "$2"' - "/dev/ubd$c" "/dev/disk/by-id/lab-$1" < /dev/null ||
-      { echo "lab: /dev/ubd$c did not come up in u1" >&2; return 1; }
+      { echo "lab: /dev/ubd$c did not appear in u1" >&2; return 1; }
     echo "/dev/ubd$c"
     return
   done
-  echo "lab: u1 can't have another disk" >&2
+  echo "lab: u1 cannot have another disk" >&2
   return 1
 }
 pull_uml() { # NAME
@@ -103,8 +103,8 @@ pull_uml() { # NAME
 }
 
 cmd_power_on() { # u1
-  [ "$*" = u1 ] && [ -n "${UML:-}" ] || usage "power-on u1 (lab up --uml); no other host can come back"
-  ! pid_of u1 > /dev/null || die "u1 has power"
+  [ "$*" = u1 ] && [ -n "${UML:-}" ] || usage "power-on u1 (lab up --uml); no other host can start again"
+  ! pid_of u1 > /dev/null || die "u1 is already powered on"
   local cmd d
   start_uml
   wait_for_uml
@@ -112,6 +112,6 @@ cmd_power_on() { # u1
     eval "cmd=($(cat "$DIR/h/u1/$d.cmd"))"
     run_in u1 $d "${cmd[@]}"
   done
-  # what the API server has of it is from before: ask the kubelet itself
+  # the API server still has the old status of the node: ask the kubelet itself
   poll 300 0.2 K get --raw /api/v1/nodes/u1/proxy/healthz > /dev/null 2>&1 || die "u1 is not ready (see $DIR/h/u1/log)"
 }

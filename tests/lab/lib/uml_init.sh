@@ -1,11 +1,11 @@
 #!/bin/bash
-# Pid 1 of u1, a User-Mode Linux whose root file system is this machine's own, read through hostfs: puts a throw-away overlay
-# over it, makes it a node for a kubelet with cgroup v2, starts a real udevd, then answers `lab on u1`.
+# Pid 1 of u1, a User-Mode Linux whose root file system is that of the computer, read through hostfs. Mounts a temporary overlay
+# over it, prepares it for a kubelet with cgroup v2, starts a real udevd, then serves `lab on u1`.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 LVM_SUPPRESS_FD_WARNINGS=1
 dir=$1 src=$2 net=$3 number=$4 mark=$5 base=$1/h/u1
-must() { "$@" || { echo "u1: failed: $*"; exit 1; }; } # the end of pid 1 is the end of u1; this is its last line on the console
+must() { "$@" || { echo "u1: failed: $*"; exit 1; }; } # u1 ends with pid 1; this is its last line on the console
 
-# Modules are where this machine's kernel has none. The kernel's own calls of modprobe (dm-crypt asks for ciphers) look there too.
+# Mounts the modules where the kernel's own calls of modprobe find them, too (dm-crypt requests ciphers).
 modules() {
   mount -t tmpfs tmpfs "$1/lib/modules"
   ln -s "/usr/lib/uml/modules/$(uname -r)" "$1/lib/modules/"
@@ -28,9 +28,9 @@ mount -t tmpfs -o mode=1777 tmpfs $r/tmp
 modules $r
 mkdir -p $r/run/{ceph,udev/rules.d,lock,lvm,netns,containerd,disk} $r/oldroot
 chown ceph:ceph $r/run/ceph
-# LAB_DIR itself and not its shadow in the overlay: what is written later is seen on both sides
+# LAB_DIR itself, not through the overlay, so that later writes are visible on both sides
 must mount --bind "$dir" "$r$dir"
-cd $r && must pivot_root . oldroot # chroot is not enough: "Running in chroot, ignoring request", says udevadm
+cd $r && must pivot_root . oldroot # chroot is not enough: udevadm would ignore requests in a chroot
 cd /
 mount --make-rshared / # pods with mount propagation need it
 hostname u1
@@ -41,8 +41,8 @@ ip route add default via "$net.1" # "kubernetes" is 10.96.0.1 there (hosts.sh)
 sysctl -qw net.ipv4.ip_forward=1
 modprobe -a dm-mod dm-crypt veth bridge
 
-# A disk has no serial number here. The lab writes its name beside its image before it plugs it in, and this makes of it the
-# link that any disk has, /dev/disk/by-id/lab-NAME; the rest is udev's own, Debian's rules as they are.
+# A disk has no serial number here. The lab stores its name in a file before it attaches the disk. These rules create the
+# link /dev/disk/by-id/lab-NAME from it; all other rules are Debian's.
 cat > /run/udev/rules.d/61-lab.rules << R
 SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="ubd*", IMPORT{file}="$base/disks/%k"
 SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ENV{LAB_NAME}=="?*", SYMLINK+="disk/by-id/lab-\$env{LAB_NAME}"
@@ -53,9 +53,9 @@ must /lib/systemd/systemd-udevd --daemon
 udevadm trigger --action=add --subsystem-match=block --subsystem-match=misc
 udevadm settle
 
-# The last of 16 possible disks holds containerd's root with the images unpacked, and all that pods write: memory is dear here
+# The last of 16 possible disks has containerd's root with the unpacked images, and all that pods write, to save memory
 must mount -o noatime,noinit_itable /dev/ubdp /run/disk
-own() { # FROM TO: directories that can't be on an overlay, or that are worth a look from outside
+own() { # FROM TO: directories that cannot be on an overlay, or that are useful outside of u1
   mkdir -p "$1" "$2"
   must mount --bind "$1" "$2"
 }
@@ -71,14 +71,14 @@ cat > /etc/cni/net.d/10-lab.conflist << C
  "ipam": {"type": "host-local", "dataDir": "/var/lib/cni/networks", "ranges": [[{"subnet": "10.97.$number.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 C
 
-# cgroup v2: of v1 the kernel has no cpuset, without which a kubelet does not start
+# cgroup v2: the kernel has no cpuset of v1, without which a kubelet does not start
 must mount -t cgroup2 cgroup2 /sys/fs/cgroup
 for d in . "$mark" "$mark/u1"; do
   mkdir -p "/sys/fs/cgroup/$d"
   echo "+cpu +io +memory +pids" > "/sys/fs/cgroup/$d/cgroup.subtree_control"
 done
 mkdir -p "/sys/fs/cgroup/$mark/u1/daemons"
-# the kubelet dies where /proc/cpuinfo names no clock speed
+# the kubelet fails if /proc/cpuinfo has no clock speed
 sed 's/^fpu\t/cpu MHz\t\t: 1000.000\n&/' /proc/cpuinfo > /run/cpuinfo
 mount --bind /run/cpuinfo /proc/cpuinfo
 

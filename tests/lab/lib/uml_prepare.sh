@@ -1,6 +1,6 @@
-# ID KIND DATA [GROUP], in u1: makes the store of an OSD; prints its facts. DATA is a disk; for lvm-part, a volume group that gets
-# one volume more; for filestore-dir, gets the file system that the directory is in. GROUP is a volume group that holds the database,
-# the log or the journal; for raw-db, a disk for the database.
+# ID KIND DATA [GROUP], in u1: creates the store of an OSD and prints its facts. DATA is a disk, for lvm-part a volume group in
+# which a volume is created, for filestore-dir a disk for the file system of the directory. GROUP is a volume group for the
+# database, the log or the journal, for raw-db a disk for the database.
 id=$1 kind=$2 data=$3 group=${4:-}
 d=/var/lib/ceph/osd/ceph-$id
 if [ "$kind" = filestore-dir ]; then
@@ -18,7 +18,7 @@ if [ "$kind" = filestore-dir ]; then
   printf '%s\n' "uuid=$uuid" "dir=$d"
   exit
 fi
-map_by_host() { # /dev/mapper/host-ID on $data, as multipathd or crypttab would
+map_by_host() { # creates /dev/mapper/host-ID on $data, as multipathd or crypttab would
   local size
   if [ "$kind" = raw-multipath ]; then
     modprobe -a dm-multipath dm-round-robin
@@ -26,7 +26,7 @@ map_by_host() { # /dev/mapper/host-ID on $data, as multipathd or crypttab would
     dmsetup create "host-$id" --uuid "mpath-lab-$id" --table "0 $size multipath 0 0 1 1 round-robin 0 1 0 $data"
   else
     (umask 077 && head -c 24 /dev/urandom | base64 > "/run/host-$id.key")
-    # a weak key: deriving a strong one takes 21 s here
+    # few iterations: the default takes 21 s here
     cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file "/run/host-$id.key" "$data"
     cryptsetup open --key-file "/run/host-$id.key" "$data" "host-$id"
   fi
@@ -62,7 +62,7 @@ map_by_host() { # /dev/mapper/host-ID on $data, as multipathd or crypttab would
   ceph-volume "${args[@]}"
   uuid=$(cat "$d/fsid")
   block=$(readlink "$d/block" || ceph-volume lvm list --format json | jq -r --arg id "$id" '.[$id][] | select(.type == "data").lv_path')
-  # a mapping is named by the volume below it
+  # for an encrypted OSD, the fact is the volume below the mapping
   case $kind in lvm-crypt) block=$(ceph-volume lvm list --format json | jq -r --arg id "$id" '.[$id][] | select(.type == "block").lv_path') ;; esac
   umount "$d" && rmdir "$d"
 } >&2

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Bringing a lab up and down, and its state. Ceph and Kubernetes start side by side; they meet in the OSD Deployments.
+# Starts, removes and prints a lab. Ceph and Kubernetes start in parallel, then the OSD Deployments are created.
 DEFAULT_LAYOUT=0=bluestore-dev,1=filestore-part,5=bluestore-dev
 
-kind_of() { # ID: as LAYOUT says
+kind_of() { # ID: prints its kind in LAYOUT
   local e
   for e in ${LAYOUT//,/ }; do [ "${e%%=*}" = "$1" ] && { echo "${e#*=}"; return; }; done
   echo raw
@@ -41,15 +41,15 @@ cmd_up() {
   make_lab
 }
 
-already_up() { # exit 0 when it is, and well
+already_up() { # exits with 0 if the lab is up and clean
   [ -e "$DIR/env" ] || return 0
-  [ -e "$DIR/ready" ] || die "there is a half-made lab in $DIR: 'lab down' removes it"
+  [ -e "$DIR/ready" ] || die "the lab in $DIR was not completed. Remove it: lab down"
   local want="$OSDS $LAYOUT $UML $RELEASE $OSD_RELEASE"
   load_lab
-  [ "$want" = "$OSDS $LAYOUT ${UML:-} $RELEASE $OSD_RELEASE" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, Ceph $RELEASE (OSDs $OSD_RELEASE) is up in $DIR: 'lab down' first"
+  [ "$want" = "$OSDS $LAYOUT ${UML:-} $RELEASE $OSD_RELEASE" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, Ceph $RELEASE (OSDs $OSD_RELEASE) is up in $DIR. Remove it first: lab down"
   [ "$OSDS" = 0 ] || wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
   nodes_ready || die "a lab is up in $DIR, but not all nodes are ready (see 'lab status')"
-  note "the lab is up already"
+  note "the lab is already up"
   exit 0
 }
 
@@ -64,7 +64,7 @@ interrupted() {
 make_lab() {
   local h id jobs=() ceph kube
   [ ! -e "$DIR" ] || [ -z "$(ls -A "$DIR")" ] || die "$DIR is neither empty nor a lab"
-  mkdir -p "$DIR"/{pids,osd,log,h,img} || die "$DIR can't be made"
+  mkdir -p "$DIR"/{pids,osd,log,h,img} || die "$DIR cannot be created"
   : > "$DIR/disks"
   FSID=$(newuuid) CEPH_IMAGE=$(ceph_image "$RELEASE") OSD_IMAGE=$(ceph_image "$OSD_RELEASE")
   declare -p FSID OSDS LAYOUT UML RELEASE OSD_RELEASE CEPH_IMAGE OSD_IMAGE | sed 's/^declare -[^ ]* //' > "$DIR/env"
@@ -85,15 +85,15 @@ make_lab() {
   for ((id = 0; id < OSDS; id++)); do make_disk "$id" "$(kind_of "$id")"; done
   for ((id = 0; id < OSDS; id++)); do make_store "$id" & jobs+=($!); done
   wait_jobs "${jobs[@]}"
-  [ "$OSDS" = 0 ] || note "OSD stores made"
+  [ "$OSDS" = 0 ] || note "OSD stores created"
   wait_jobs $kube
   make_rook_objects
   if [ "$OSDS" -gt 0 ]; then
     deploy_osds
-    note "OSD Deployments made"
+    note "OSD Deployments created"
     wait_clean 180 >&2 || die "the cluster did not become clean (see 'lab status')"
     poll 300 0.2 deployments_available || die "not all OSD Deployments are available"
-  else # no OSD is waited for, but the mgr: without it no statistics of PGs come, and nobody is told why
+  else # wait for the mgr: without it there are no PG statistics, and no message about that
     poll 300 0.2 mgr_available || die "the mgr is not available"
   fi
   rados_py epochs --now > "$DIR/ready"
@@ -106,7 +106,7 @@ wait_jobs() { # PID...
 }
 
 cmd_down() {
-  [ -e "$DIR/env" ] || { [ ! -e "$DIR" ] || die "$DIR is no lab"; note "no lab is up"; return 0; }
+  [ -e "$DIR/env" ] || { [ ! -e "$DIR" ] || die "$DIR is not a lab"; note "no lab is up"; return 0; }
   end_pid up && poll 30 0.1 eval '! pid_of up > /dev/null'
   end_pid client KILL
   end_pid watcher KILL
@@ -114,7 +114,7 @@ cmd_down() {
   sleep 0.2
   detach_disks
   remove_cgroups
-  # a process that is just ending may still write its last words
+  # a process that is ending may still write
   poll 20 0.2 rm -rf --one-file-system "$DIR" || die "$DIR could not be removed"
   note "down"
 }

@@ -1,7 +1,7 @@
-# From the Deployment of a raw OSD to that of one on volumes. Filestore's file system is mounted, so activation and daemon
-# share a container, as in Rook up to 1.3.
+# Converts the Deployment of a raw OSD to that of an OSD on volumes. Filestore's file system is mounted, so activation and
+# daemon share a container, as in Rook up to 1.3.
 def env($name; $value): map(if .name == $name then .value = $value else . end);
-# A Filestore's mount options are looked up in a ceph.conf, which must name the cluster; the fsid is the daemon's fifth argument.
+# ceph-volume reads mount options of Filestore from a ceph.conf, which must name the cluster. Argument 5 of the daemon is the fsid.
 def conf: "export CEPH_CONF=/run/lab-ceph.conf\nprintf '[global]\\nfsid = %s\\n' \"$5\" > \"$CEPH_CONF\"\n";
 def labels: .encrypted = $encrypted | .["osd-store"] = $store;
 .metadata.labels |= labels

@@ -1,6 +1,6 @@
-"""client.py POOL RESULT: writes a small object, reads another back and checks it, about 10 operations a second, until SIGTERM.
+"""client.py POOL RESULT: writes small objects, reads others and checks them, about 10 operations a second, until SIGTERM.
 
-Every operation that fails or takes over 30 s gets a line; the summary goes to RESULT.
+It prints a line for every operation that fails or takes over 30 s, and writes the summary to RESULT.
 """
 import json
 import os
@@ -24,22 +24,22 @@ def stop(_signal, _frame):
 class Client:
     def __init__(self, io):
         self.io, self.ops, self.failed, self.slow, self.longest = io, 0, 0, 0, 0.0
-        self.known = {}  # name -> what it must hold
+        self.known = {}  # name -> expected content
         self.prefix = "client.%s." % os.urandom(4).hex()
 
     def wait(self, what, start_op):
-        """Runs one asynchronous operation and measures it; its completion, or None when it did not succeed in time."""
+        """Runs and measures an asynchronous operation; returns its completion, or None if it failed or timed out."""
         self.ops += 1
         begin = time.monotonic()
         error, completion = None, None
         try:
             completion = start_op()
-            # polled, because a blocked call could be neither measured nor ended
+            # polled, because a blocked call can be neither measured nor ended
             while not completion.is_complete() and time.monotonic() - begin <= LIMIT:
                 time.sleep(0.002)
             if not completion.is_complete():
                 error = "no answer after %g s" % LIMIT
-                while not completion.is_complete() and not stopping:  # one at a time: the next would hang as well
+                while not completion.is_complete() and not stopping:  # one operation at a time: the next one would hang, too
                     time.sleep(0.05)
             elif completion.get_return_value() < 0:
                 error = "error %d" % completion.get_return_value()
@@ -60,7 +60,7 @@ class Client:
     def write(self):
         name = self.prefix + str(random.randrange(OBJECTS))
         body = b"%s %d " % (name.encode(), self.ops) + os.urandom(random.randrange(1, 4096))
-        self.known.pop(name, None)  # until it is acknowledged, either content may be there
+        self.known.pop(name, None)  # until the write is acknowledged, the object may have either content
         if self.wait("write " + name, lambda: self.io.aio_write_full(name, body)):
             self.known[name] = body
 
@@ -95,7 +95,7 @@ with open(result + ".new", "w") as f:
     json.dump({"ops": client.ops, "failed": client.failed, "slow": client.slow, "max_seconds": round(client.longest, 3)}, f)
     f.write("\n")
 os.rename(result + ".new", result)
-if client.failed == 0:  # with an operation still open, shutting down could hang
+if client.failed == 0:  # shutdown could hang while an operation is in progress
     ioctx.close()
     cluster.shutdown()
 os._exit(0)

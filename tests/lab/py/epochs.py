@@ -1,7 +1,7 @@
-"""epochs.py FROM | --now: were OSDs ever down in more than one host at once? Walks the OSD maps from epoch FROM on.
+"""epochs.py FROM | --now: checks in all OSD maps since epoch FROM whether OSDs of two hosts were down at the same time.
 
-An OSD that exists and is not up counts as down (so does a destroyed or a new one), under the host where that epoch's
-CRUSH tree has it; one that is in no host yet holds no data and is left out.
+An OSD that exists and is not up counts as down (also a destroyed or a new one), on its host in the CRUSH tree of that
+epoch. An OSD that is on no host yet has no data, and is ignored.
 """
 import sys
 

@@ -1,4 +1,4 @@
-"""What the lab's scripts share: a connected librados session and its commands. Debian's python3-rados."""
+"""A librados session and its commands, for the lab's scripts (needs Debian's python3-rados)."""
 import json
 import signal
 import sys
@@ -15,10 +15,13 @@ def connect():
 
 
 def command(cluster, prefix, data=b"", **args):
-    """A mon command; its JSON answer. Ends the script when the mon refuses."""
+    """Sends a mon command, and returns its answer, parsed if it is JSON.
+
+    Ends the script if the mon refuses the command.
+    """
     status, out, error = cluster.mon_command(json.dumps(dict(args, prefix=prefix, format="json")), data)
     if status != 0:
-        cluster.shutdown()  # without it librados may crash at exit
+        cluster.shutdown()  # without this, librados may crash at exit
         sys.exit("%s: %s (%d)" % (prefix, error, status))
     try:
         return json.loads(out)

@@ -1,7 +1,7 @@
 """node_config.py NODE FACTS < (sfdisk -J of the node's disks, one after the other)
 
-Rook's ConfigMap rook-ceph-osd-NODE-config, as Rook <= 1.2 kept it for each node: in `osd-dirs` the paths of `directories` with
-their OSDs, in `partition-scheme` the partitions that Rook itself had made. Nothing is printed for a node that has neither.
+Prints the ConfigMap rook-ceph-osd-NODE-config of a node, as Rook <= 1.2 stored it: in `osd-dirs` the paths of `directories`
+with their OSDs, in `partition-scheme` the partitions that Rook itself had created. Prints nothing for a node without them.
 """
 import json
 import os
@@ -30,7 +30,7 @@ def tables(text):
 
 
 def rook_partitions(table):
-    """(id, type, details) of each partition of a disk that Rook made."""
+    """Yields (id, type, details) of each partition that Rook created on a disk."""
     for part in table["partitions"]:
         match = re.fullmatch(r"ROOK-OSD(\d+)-(WAL|DB|BLOCK|FS-DATA)", part.get("name", ""))
         if match:

@@ -1,7 +1,7 @@
 """objects.py write POOL N KIB > MANIFEST | objects.py verify POOL < MANIFEST
 
-Contents come from a random seed in the manifest; half of the objects have xattrs, every third an omap where the pool can have
-them: one that is erasure-coded can't.
+A random seed in the manifest determines the contents. Half of the objects have xattrs. Every third object has an omap,
+except in an erasure-coded pool, which supports none.
 """
 import hashlib
 import json
@@ -75,7 +75,7 @@ def verify(io, manifest):
                 raise ValueError("xattrs differ")
             if read_omap(io, name) != omap(i, name):
                 raise ValueError("omap differs")
-        except Exception as e:  # each object is reported, whatever is wrong with it
+        except Exception as e:  # report each object, whatever its error
             bad += 1
             print("BAD %s: %r" % (name, e), file=sys.stderr)
     print("verified %d objects, %d bytes, %d bad" % (len(manifest["objects"]), manifest["bytes"], bad), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""pool.py POOL PGS: the pool for objects; says nothing where it is there already."""
+"""pool.py POOL PGS: creates the pool for objects, if it does not exist."""
 import sys
 
 from labrados import command, connect

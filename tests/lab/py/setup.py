@@ -1,4 +1,4 @@
-"""setup.py SETTINGS MGR-KEYRING: central configuration, the manager's key."""
+"""setup.py SETTINGS MGR-KEYRING: sets the central configuration, and creates the key of the mgr."""
 import sys
 
 from labrados import command, connect

@@ -1,8 +1,9 @@
-"""`lab on u1 CMD`: the other side of uml_server.py.
+"""Client of uml_server.py, for `lab on u1 CMD`.
 
     uml_on.py ADDRESS TOKEN-FILE CMD...
 
-Ends as the command ended; 125 when u1 does not answer, or goes away meanwhile."""
+Exits with the exit status of the command, or with 125 if u1 does not answer or ends meanwhile.
+"""
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ END, OUT, ERR, _ALIVE = range(4)
 
 
 def feed(connection):
-    """Our standard input is the command's; a daemon thread, for nobody waits for the end of it."""
+    """Sends stdin to the command, in a daemon thread, because nothing waits for the end of stdin."""
     try:
         while chunk := os.read(0, 65536):
             connection.sendall(chunk)
@@ -53,4 +54,4 @@ def main():
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # the thread may be waiting for input for ever
+    os._exit(code)  # the thread may wait for stdin without end

@@ -1,10 +1,11 @@
-"""Runs commands inside u1 for `lab on u1`: the one way into a host that shares no namespace with this machine.
+"""Runs commands inside u1 for `lab on u1`, because u1 shares no namespace with this computer.
 
     uml_server.py ADDRESS TOKEN-FILE
 
-A connection is one command: a line of JSON {"token", "argv"}, then the command's standard input until the client shuts its side.
-Back come frames of one byte (1 standard output, 2 standard error, 0 the exit status, 3 nothing: are you there?), four bytes of
-length, and the content. A client that is gone takes its command with it, as with any other host of the lab."""
+A connection is one command: a line of JSON {"token", "argv"}, then stdin of the command until the client closes its side.
+The answer consists of frames: one byte (1 stdout, 2 stderr, 0 the exit status, 3 a keepalive without content), four bytes
+of length, and the content. If the client ends, its command ends too, as on any other host of the lab.
+"""
 import json
 import os
 import signal
@@ -46,7 +47,7 @@ class Command(socketserver.StreamRequestHandler):
             except subprocess.TimeoutExpired:
                 self.send(ALIVE, b"")
         for pump in pumps:
-            pump.join(1)  # a daemon that it left behind may hold the pipes for ever
+            pump.join(1)  # a daemon that the command left behind may keep the pipes open
         self.send(END, str(status if status >= 0 else 128 - status).encode())
 
     def feed(self):
@@ -55,7 +56,7 @@ class Command(socketserver.StreamRequestHandler):
                 self.process.stdin.write(chunk)
                 self.process.stdin.flush()
             self.process.stdin.close()
-        except OSError:  # it does not read what it is given
+        except OSError:  # the command does not read its stdin
             pass
 
     def pump(self, file, kind):

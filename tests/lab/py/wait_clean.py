@@ -1,6 +1,7 @@
-"""wait_clean.py OSDS SECONDS: until every OSD is up and in (at least OSDS of them) and every PG is active+clean.
+"""wait_clean.py OSDS SECONDS: waits until at least OSDS OSDs exist, all are up and in, and every PG is active+clean.
 
-PG numbers lag behind the OSD map by a second or more, so a clean state counts only when no OSD came or went just before.
+PG statistics are a second or more older than the OSD map. So a clean state counts only if no OSD went up or down just
+before.
 """
 import datetime
 import sys

@@ -74,7 +74,7 @@ def the_rest_goes_on(world, fsids):
 
 
 def reach(world, job, osd, word):
-    """Waits until the OSD's record has a milestone. Fails if the Job ends before."""
+    """Waits until the OSD's record has a milestone, and fails if the Job ends before."""
     observations = 0
 
     def is_reached():
@@ -90,7 +90,7 @@ def reach(world, job, osd, word):
 
 
 def init_container_fails(world):
-    """The disk fails between the rebuild and the start: the OSD is quarantined, and Ceph may recover its data."""
+    """Checks that an OSD whose disk fails before its start is quarantined, and that noout is unset."""
     job = world.start("init-fails", [*RUN, *START_LIMIT, "--select", f"osd.{CORDONED}"])
     prefix = f"osd-migrate-rebuild-{CORDONED}-"
     pods = lambda: [pod["metadata"]["name"] for pod in world.get("pods")["items"]]  # noqa: E731
@@ -112,7 +112,7 @@ def init_container_fails(world):
 
 
 def expect_end(world, fsids):
-    """The disk is attached again: the next run migrates the remaining OSDs."""
+    """Checks that the next run migrates the remaining OSDs after the disk was attached again."""
     world.lab("plug", f"h{CORDONED + 1}", f"osd{CORDONED}")
     world.command("retry", f"osd.{CORDONED}")
     job = world.start("rest-again", [*RUN, *SKIP_SOON])
@@ -185,7 +185,7 @@ def end_bench(world, process):
 
 
 def node_lost(world):
-    """h3 loses power permanently during a rebuild: noout is unset, so that Ceph may recover the data."""
+    """Checks that noout is unset if a node loses power permanently during a rebuild."""
     lost = 5
     world.up(layout="2=bluestore-dev,5=bluestore-dev")
     world.lab("write", "100")

@@ -47,7 +47,7 @@ def begin(world):
 
 
 def upmap(world, source, target):
-    """Adds an upmap between two OSDs. Both are on the same host."""
+    """Adds an upmap from one OSD to another one on the same host."""
     taken = {item["pgid"] for item in upmaps(world)}
     pgs = world.ceph("pg", "ls-by-pool", "labpool")["pg_stats"]
     pg = next(pg["pgid"] for pg in pgs if source in pg["up"] and pg["pgid"] not in taken)
@@ -64,7 +64,7 @@ def slot(world, osd):
 
 
 def quarantined(world, job, osd, *words, seconds=200):
-    """Checks that the Job ended with this OSD quarantined. Returns the reason."""
+    """Checks that the Job ended with this OSD quarantined, and returns the reason."""
     log = faults.expect_end(world, job, 11, seconds)
     why = world.records()[osd]["quarantine"]["why"]
     world.say(f"osd.{osd} was quarantined: {why}")
@@ -84,7 +84,7 @@ def lines(world, job, *words):
 
 
 def rolled_back_past_shim(world):
-    """ceph-volume's own rollback bypasses the shim: the bootstrap key may purge an id that is new."""
+    """Purges the id by ceph-volume's own rollback without the shim: the bootstrap key may purge a new id."""
     before = world.shape()
     faults.fail(world, 0, ["rollback-past-shim"])
     job = world.start("rolled-back", faults.select(0))
@@ -96,7 +96,7 @@ def rolled_back_past_shim(world):
 
 
 def purged_without_issued_fsid(world):
-    """An administrator purges the id while its rebuild waits, and no issued fsid is known.
+    """Purges the id while its rebuild waits, and no issued fsid is known.
 
     The run halts with the commands that register the id again. After they were typed, the next run migrates the OSD.
     By then other OSDs of its host have complete copies of its PGs.
@@ -123,7 +123,7 @@ def states(world):
 
 
 def purged_with_issued_fsid(world):
-    """The same with an issued fsid: the run itself registers the id again.
+    """Purges the id while its rebuild waits, and an issued fsid is known: the run registers the id again.
 
     It is another OSD, because three failed attempts on one OSD would be too many.
     """
@@ -167,7 +167,7 @@ def restored(world, job, osd, before, lost):
 
 
 def another_id(world):
-    """--osd-id has no effect, but the shim is used: the other OSD has an issued fsid."""
+    """Checks that an OSD under another id is removed if its fsid was issued by the shim."""
     faults.fail(world, 1, ["ignore-osd-id-behind-shim"])
     job = world.start("another-id", faults.select(1))
     world.until("another id", 120, lambda: slot(world, NEXT), pause=0.05)
@@ -187,10 +187,10 @@ def taken_for_prepared(world):
 
 
 def something_else_on_it(world):
-    """After the wipe, the disk gets content that does not belong to osd-migrate.
+    """Checks that an OSD is quarantined if its disk gets other content after the wipe.
 
-    That is an OSD under another id, created without the shim, and then a LUKS header. The OSD is quarantined with the
-    command that zaps the disk. After that and a retry, it is migrated.
+    That is an OSD under another id, created without the shim, and then a LUKS header. The message has the command that
+    zaps the disk. After that and a retry, the OSD is migrated.
     """
     faults.fail(world, 4, ["fail-mkfs", "ignore-osd-id-past-shim"])
     quarantined(world, world.start("nobodys-id", faults.select(4)), 4, f"osd.{NEXT}", zap(4))
@@ -208,7 +208,7 @@ def zap(osd):
 
 
 def zapped(world, osd):
-    """Types the command of the message. (ceph-volume takes loop devices only with this variable.)"""
+    """Types the command of the message, with the variable that loop devices need."""
     world.lab("on", faults.host_of(osd), "env", "CEPH_VOLUME_ALLOW_LOOP_DEVICES=1", *zap(osd).split())
     world.lab("settle", faults.host_of(osd))
     world.command("retry", f"osd.{osd}")

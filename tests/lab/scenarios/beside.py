@@ -21,7 +21,7 @@ VALUES = ["run.scaleOperator=true", CONFIRMED]
 CREATE_PDBS = {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create"]}
 # Resources of Rook's Jobs that prepare OSDs: more CPUs than any node has. Node Jobs have the same limits, and no requests.
 PREPARE = {"requests": {"cpu": "100"}, "limits": {"memory": "1Gi"}}
-OURS = {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}}
+OWN_RESOURCES = {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}}
 
 
 def run(world):
@@ -51,8 +51,8 @@ def taken_over(world, version):
     return operator
 
 
-def ended(world, operator, made):
-    """Waits until Rook has reconciled what was created. Checks that it has changed no OSD in progress."""
+def ended(world, operator, recreated):
+    """Checks that Rook has reconciled what was created, and has changed no OSD in progress."""
     done = operator.done
     world.until("Rook to reconcile the new Deployments", 300, lambda: operator.done >= done + 2)
     operator.end()
@@ -60,8 +60,8 @@ def ended(world, operator, made):
     assert not operator.started, f"Rook started Deployments that were stopped: {operator.started}"
     assert not operator.refilled, f"Rook found destroyed slots: {operator.refilled}"
     handed = set(operator.hydrated)
-    assert {*made} - handed <= {*operator.rendered_again}, f"of {made} Rook rendered {operator.rendered_again} again"
-    restarts(world, made)
+    assert {*recreated} - handed <= {*operator.rendered_again}, f"of {recreated} Rook rendered {operator.rendered_again} again"
+    restarts(world, recreated)
 
 
 def fenced(world, before, fsids):
@@ -71,7 +71,7 @@ def fenced(world, before, fsids):
     world.until("Rook to acknowledge the fence", 120, lambda: operator.skipped)
     agents = [one for one in world.get("pods")["items"] if "-inspect-0-" in one["metadata"]["name"]]
     given = [container["resources"] for pod in agents for kind in ("initContainers", "containers") for container in pod["spec"][kind]]
-    assert given and all(one == OURS for one in given), given
+    assert given and all(one == OWN_RESOURCES for one in given), given
     within_quota(world, agents[0]["spec"])
     end_runner(world, job)
     world.until("Rook to consider the stopped OSD a drain", 300, lambda: operator.drained)
@@ -112,7 +112,7 @@ def within_quota(world, spec):
 
 
 def handed(world, before, fsids):
-    """Rook creates the Deployment of the OSD that it finds on the disk. The runner is killed while it waits for that."""
+    """Checks `--deployment-by rook`: Rook creates the Deployment, while the runner that waits for it is killed."""
     operator = taken_over(world, "1.20.1")
     job = world.start("left-to-rook", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--deployment-by", "rook"])
     world.until("osd.3 to be left to Rook", 300, lambda: "left-to-rook" in milestones(world, 3))
@@ -129,7 +129,7 @@ def handed(world, before, fsids):
 
 
 def broken(world, before, fsids):
-    """During a rebuild the runner is killed and the fence removed.
+    """Kills the runner and removes the fence during a rebuild.
 
     Rook reconciles, and waits for an `ok-to-stop` that the OSD in progress prevents. The next runner sets the fence
     again, and Rook does not acknowledge it. The command of the runner's message is typed, and the OSD is completed once,
@@ -157,7 +157,7 @@ def broken(world, before, fsids):
 
 
 def reject_pdbs(world):
-    """Removes the right to create PodDisruptionBudgets from the run's Role. A Helm upgrade restores it."""
+    """Removes the right to create PodDisruptionBudgets from the run's Role, until a Helm upgrade."""
     world.may_be_refused.add(("osd-migrate", "create", "policy", "poddisruptionbudgets"))
     rules = [rule for rule in world.get("role", "osd-migrate")["rules"] if rule != CREATE_PDBS]
     patch = json.dumps({"rules": rules})
@@ -167,7 +167,7 @@ def reject_pdbs(world):
 
 
 def restored(world, operator):
-    """A run was deleted or killed: a cancelled run, and an uninstall, restore what it left behind."""
+    """Checks that a cancelled run, and an uninstall, restore what a deleted or killed run left behind."""
     job = world.start("blocked")
     world.until("the operator to be scaled to 0", 120, lambda: operator.replicas() == 0)
     reject_pdbs(world)
@@ -224,9 +224,9 @@ def scaled(world, before, fsids):
 
 
 def both(world, before, fsids):
-    """The CephCluster confirms the migration to osd-migrate and to Rook.
+    """Checks that one fence is set for the whole run if the CephCluster confirms the migration also to Rook.
 
-    One fence is set for the whole run. It is unset when nothing is left that Rook would migrate.
+    The fence is unset when nothing is left that Rook would migrate.
     """
     operator = taken_over(world, "1.20.1")
     world.confirm()
@@ -253,9 +253,9 @@ def end_runner(world, job):
     world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
 
-def restarts(world, made):
-    """Checks that Rook restarted each recreated OSD at most once. Each change of a Deployment creates a ReplicaSet."""
+def restarts(world, recreated):
+    """Checks by the ReplicaSets of each recreated OSD that Rook restarted it at most once."""
     for osd, fsid in world.fsids().items():
-        sets = world.get("replicasets", "-l", f"ceph-osd-id={osd}")["items"] if osd in made else []
+        sets = world.get("replicasets", "-l", f"ceph-osd-id={osd}")["items"] if osd in recreated else []
         of_new = [one for one in sets if fsid in json.dumps(one["spec"]["template"])]
-        assert osd not in made or 1 <= len(of_new) <= 2, (osd, [one["metadata"]["name"] for one in of_new])
+        assert osd not in recreated or 1 <= len(of_new) <= 2, (osd, [one["metadata"]["name"] for one in of_new])

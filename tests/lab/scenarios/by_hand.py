@@ -62,7 +62,7 @@ def section(heading, page=RUNBOOK):
 
 
 def commands(heading, *words, without=(), page=RUNBOOK):
-    """Returns the commands in a section's indented blocks, in their order. With words: those that contain one of them."""
+    """Returns the commands in a section's indented blocks, in their order; with words, those that contain one of them."""
     found, block = [], []
     for line in re.findall(r"^    (.*)$", section(heading, page), re.MULTILINE):
         block.append(line)
@@ -89,7 +89,7 @@ def quoted(text, *verbs):
 
 
 def typed(world, osd, lines, code=0, **values):
-    """Types commands of the page one after the other in one shell with the page's functions. Returns their output."""
+    """Types commands of the page in one shell with the page's functions, and returns their output."""
     host = faults.host_of(osd)
     values = {"5": osd, "h1": host, **{name: value for name, value in values.items() if value is not None}}
     fill = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, values), key=len, reverse=True)))
@@ -123,7 +123,7 @@ class Hand:
 
 
 def end_run(world, job, osd):
-    """Ends the run as the page says. An agent of the run continues."""
+    """Ends the run as the page says, without ending its agent."""
     assert "true" in typed(world, osd, commands("First"), NAME=job)
     world.until("the runner's pod to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
 
@@ -156,7 +156,7 @@ def outlived_by_its_agent(world, osd):
 
 
 def stands(world, osd, state=None):
-    """Checks the answers to the page's questions about the phase. Returns the values of its placeholders."""
+    """Checks the answers to the page's questions about the phase, and returns the values of its placeholders."""
     answers = [list(rights.documents(typed(world, osd, [question]))) for question in commands("Where it stands")]
     (record,), slots, deployments, reports = answers
     assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
@@ -207,7 +207,7 @@ def started(world, osd, values):
 
 
 def stopped(world, osd):
-    """A finalizer prevents the deletion of the OSD's pod, and the run waits for the pod. The run is ended first."""
+    """Restores an OSD that is stopped, whose pod is not deleted yet because of a finalizer."""
     pod = world.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
     finalizers = lambda names: world.kubectl("patch", "pod", pod, "-p", json.dumps({"metadata": {"finalizers": names}}))  # noqa: E731
     finalizers(["lab.local/blocked"])
@@ -221,7 +221,7 @@ def stopped(world, osd):
 
 
 def destroyed(world, osd):
-    """The old OSD is complete.
+    """Restores an OSD whose slot is destroyed and whose data is complete.
 
     BlueStore that was created by hand has its key only in its data folder, Filestore on its data partition.
     """
@@ -243,7 +243,7 @@ def destroyed(world, osd):
 
 
 def lost(world, osd):
-    """The ledger is deleted while the slot of an OSD is destroyed, and there is no copy."""
+    """Restores an OSD whose slot is destroyed, after the ledger was deleted and without a copy of it."""
     values = run_until_destroyed(world, osd)
     lose_ledger(world, osd)
     observed = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=RECOVER))
@@ -263,7 +263,7 @@ def lost(world, osd):
 
 
 def lost_and_put_back(world, osd):
-    """The ledger is deleted, and there is a copy."""
+    """Deletes the ledger, and restores it from a copy."""
     typed(world, osd, commands("Keep a copy", "> ledger.json", page=LEDGER))
     records = world.records()
     lose_ledger(world, osd)
@@ -278,23 +278,23 @@ def lose_ledger(world, osd):
 
 
 def recreated(world, osd):
-    """The OSD is recreated by hand, first under another id by mistake, which is reverted."""
+    """Recreates the OSD by hand, first under another id by mistake, which is reverted."""
     values, misplaced = run_until_destroyed(world, osd), len(world.fsids())
     wipe = commands("Recreate it", "set-group", "lvm zap", "raw list")
-    make = commands("Recreate it", "mons=", "printf", "auth get client", "raw prepare", "show-label")
+    create = commands("Recreate it", "mons=", "printf", "auth get client", "raw prepare", "show-label")
     with Hand(world, osd):
         assert list(rights.documents(typed(world, osd, wipe, **values)))[-1] == {}
-        typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)
+        typed(world, osd, [line.replace(" --osd-id 5", "") for line in create], **values)
         assert slot(world, misplaced), f"ceph-volume did not create osd.{misplaced}"
         typed(world, osd, entry("Misplaced", "ceph osd purge-new"), **{"6": misplaced})
         typed(world, osd, wipe, **values)
-        label = list(rights.documents(typed(world, osd, make, **values)))[-1]
+        label = list(rights.documents(typed(world, osd, create, **values)))[-1]
     assert label == {"osd_uuid": slot(world, osd)["uuid"], "whoami": str(osd), "ready": "ready"}, label
     started(world, osd, values)
 
 
 def prepared(world, osd):
-    """The runner is ended before its agent has finished. Then the id is purged externally, and its key is removed."""
+    """Starts an OSD that the agent of an ended run has created, after its id was purged and its key removed."""
     outlived_by_its_agent(world, osd)
     values = stands(world, osd, state={"exists", "new"})
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
@@ -311,9 +311,9 @@ def prepared(world, osd):
 
 
 def gone(world, osd):
-    """The ledger is deleted and restored, and an administrator purges the OSD.
+    """Restores the id and the CRUSH location of a purged OSD by hand; a run does the rest.
 
-    The id and its CRUSH location are restored by hand. A run does the rest, and the key is removed meanwhile.
+    Before that the ledger is deleted and restored. Meanwhile the key is removed.
     """
     values, upmaps = run_until_destroyed(world, osd), world.shape()["upmaps"]
     lost_and_put_back(world, osd)

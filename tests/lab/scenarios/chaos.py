@@ -197,7 +197,7 @@ class Chaos:
         return str(self.pgs)
 
     def weight(self):
-        """Changes the weight of an OSD that is not in progress. Other scenarios cover OSDs in progress."""
+        """Changes the weight of an OSD that is not in progress (other scenarios cover OSDs in progress)."""
         records = self.world.records()
         conforming = [
             node

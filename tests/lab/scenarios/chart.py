@@ -48,10 +48,7 @@ def run(world):
 
 
 def helm(world, verb, values=(), code=0):
-    """Runs `helm VERB` of the release. Returns its output.
-
-    Install and upgrade get the values that the lab needs, and these values.
-    """
+    """Runs `helm VERB` of the release, with these values and those that the lab needs, and returns its output."""
     began, words = time.monotonic(), [verb, "osd-migrate"]
     if verb != "uninstall":
         words += [CHART, *(word for value in (*OF_THE_LAB, *values) for word in ("--set", value))]
@@ -75,7 +72,7 @@ def run_helm(world, *words, code=0):
 
 
 def umbrella(world):
-    """The chart as a part of an umbrella chart: the preflight guards the rest of it, here in place of Rook's own chart."""
+    """Checks that the preflight guards an umbrella chart with another part, here in place of Rook's own chart."""
     folder = os.path.join(world.folder(), "umbrella")
     os.makedirs(os.path.join(folder, "templates"), exist_ok=True)
     part = {"name": "osd-migrate", "version": "0.1.0", "repository": f"file://{os.path.realpath(CHART)}"}
@@ -176,7 +173,7 @@ def stopped(world, osd):
 
 
 def started_again(world, job):
-    """The hook's pod was lost after it had created the Job: the next pod finds the Job, and the upgrade succeeds."""
+    """Checks that the hook succeeds if its first pod was lost after it had created the Job."""
     hooks = run_helm(world, "get", "hooks", "osd-migrate").split("\n---\n")
     [start] = [hook for hook in hooks if "kind: Job" in hook and "osd-migrate.io/part: start" in hook]
     world.lab("kubectl", "create", "-f", "-", stdin=start)
@@ -190,10 +187,7 @@ def started_again(world, job):
 
 
 def by_upgrade(world):
-    """Starts a run with Helm.
-
-    The hook creates the Job and returns. An upgrade meanwhile does not disturb the Job. An uninstall is refused.
-    """
+    """Starts a run with Helm: the hook returns, an upgrade does not disturb the run, an uninstall is refused."""
     began = time.monotonic()
     helm(world, "upgrade", values=["start.enabled=true", CONFIRMED, UNCHECKED, "run.select={osd.0}"])
     job = f"osd-migrate-r{helm_revision(world)}"
@@ -218,7 +212,7 @@ def by_upgrade(world):
 
 
 def by_kubectl(world):
-    """Starts a run with kubectl. The Ceph user was created by hand, and Rook's Secret cannot be read."""
+    """Starts a run with kubectl, with a Ceph user that was created by hand, and without access to Rook's Secret."""
     own_user.by_hand(world, SECRET)
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}", f"ceph.secretName={SECRET}"])
     for secret, expected in (("rook-ceph-mon", "no"), (SECRET, "yes")):
@@ -229,7 +223,7 @@ def by_kubectl(world):
     drained(world, job)
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     assert not world.get("job", job)["status"].get("failed"), "a pod that was drained counts as failed"
-    own_user.expect_acts(world, world.written()[len(written) :], made=0)
+    own_user.expect_acts(world, world.written()[len(written) :], created=0)
     events(world, "Job", job, 1)  # now, because the CronJob retains only its last three Jobs
     not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
@@ -237,10 +231,7 @@ def by_kubectl(world):
 
 
 def drained(world, job):
-    """The runner's node is drained while an OSD is stopped.
-
-    The Job creates the next pod, and does not count the evicted one as failed.
-    """
+    """Evicts the runner while an OSD is stopped: the Job creates another pod, and does not count a failure."""
     world.until("osd.1 to be stopped", 120, lambda: stopped(world, 1))
     pods = lambda: (world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}") or {"items": []})["items"]
     [first] = [pod["metadata"]["name"] for pod in pods()]
@@ -251,7 +242,7 @@ def drained(world, job):
 
 
 def not_allowed(world):
-    """A capability of the Ceph user is missing: the message has the command that grants it, and the command works."""
+    """Checks that the message about a missing capability of the Ceph user has a command that grants it."""
     world.lab("on", "adm", "ceph", "auth", "caps", own_user.USER, "mon", "allow r")
     job = world.start("not-allowed")
     assert world.wait_for(job, 60) == ("Failed", 10), world.log(job)
@@ -272,7 +263,7 @@ def scheduled(world):
 
 
 def operator_elsewhere(world):
-    """Rook's operator is in a namespace that the run does not observe. The run detects nevertheless that it is running."""
+    """Checks that a run detects a running Rook operator in a namespace that it does not observe."""
     world.lab("kubectl", "create", "namespace", ELSEWHERE)
     operator = rook.Rook(world, "1.14.3", namespace=ELSEWHERE)
     operator.appear()
@@ -293,11 +284,8 @@ def operator_elsewhere(world):
 
 
 def by_schedule_unconfirmed(world):
-    """Starts a run by the schedule, not confirmed: it reports, and ends with 0.
-
-    The checks before it shorten the wait for its minute.
-    """
-    report = world.until("the schedule to start a run", 90, lambda: scheduled(world))[0]
+    """Starts a run by the schedule, not confirmed: it reports, and exits with 0."""
+    report = world.until("the schedule to start a run", 90, lambda: scheduled(world))[0]  # the tests before shorten this wait
     helm(world, "upgrade", values=[UNCHECKED])
     for job in scheduled(world):
         assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
@@ -349,10 +337,7 @@ def events(world, kind, name, times):
 
 
 def preflight_passes(world):
-    """The preflight passes alongside a running Rook that a person's label keeps from reconciling.
-
-    It checks Rook in the same way as a run.
-    """
+    """Checks that the preflight observes Rook as a run does, and passes if a person's label fences Rook."""
     operator = rook.Rook(world, "1.20.1", namespace=ELSEWHERE)
     operator.appear()
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}=by-its-owner")
@@ -381,7 +366,7 @@ def gone(world):
 
 
 def once_more(world):
-    """Installs again, with a run at once. Then the CephCluster is deleted before the release is uninstalled."""
+    """Installs again, with a run at once, and deletes the CephCluster before the uninstall."""
     helm(world, "install", values=["start.enabled=true", "run.select={osd.0}"])
     job = f"osd-migrate-r{helm_revision(world)}"
     started_again(world, job)  # of revision 1, like the Role that `forbidden` renders
@@ -395,10 +380,7 @@ def once_more(world):
 
 
 def forbidden(world):
-    """Checks that the API server refused no request of osd-migrate's accounts, so the Roles grant enough.
-
-    After all scenarios, `check_rights` checks that the Roles do not grant too much.
-    """
+    """Checks that no request of the accounts was refused; `check_rights` checks that no right is unused."""
     # The scenario `beside` scales an operator in the cluster's own namespace.
     for values in ([], OLD_ROOK, *([OLD_ROOK[1:]] if world.full else [])):
         given = [word for value in ("start.enabled=true", *values) for word in ("--set", value)]

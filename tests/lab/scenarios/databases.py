@@ -46,7 +46,7 @@ def declare(world, size_mib=DATABASE_MIB, is_encrypted=False, **more):
 
 
 def too_large(world):
-    """A database for which its disk has not enough space: no OSD is recorded, and the reason is reported."""
+    """Checks that no OSD is recorded if there is not enough space for its database, and that it is reported."""
     declare(world, 20000)
     fsids, written = world.fsids(), world.written()
     job = world.start("too-large", ["run", "--select", f"osd.{LVM}"])
@@ -54,13 +54,13 @@ def too_large(world):
     log = world.log(job)
     assert "there is not enough space for its database on" in log, log
     # The first act creates the Ceph user of the runs.
-    new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
+    new = [line for line in world.written()[len(written) :] if not own_user.CREATE_USER.search(line)]
     assert (world.fsids(), new, world.records()) == (fsids, [], {}), (result, new, log)
     world.say(f"not enough space for a database: nothing is done, {result[0]} with exit code {result[1]}")
 
 
 def on_lvm(world):
-    """The metadata disk is blank and gets a volume group.
+    """Migrates an OSD on LVM; the metadata disk is blank and gets a volume group.
 
     The agent is killed after it has created its volumes, while ceph-volume writes to them. Volume groups, volumes and
     mounts are left behind.
@@ -92,9 +92,9 @@ def a_neighbour(world):
 
 
 def full(world):
-    """When the OSD is stopped, another volume fills the group.
+    """Checks that an OSD is quarantined if another volume fills the group after its stop.
 
-    The OSD is quarantined with the reason. It is completed when there is enough space again.
+    The OSD is completed when there is enough space again.
     """
     before, fsids = world.shape(), world.fsids()
     (vg,) = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"] == "neighbour"}
@@ -119,7 +119,7 @@ def full(world):
 
 
 def encrypted(world):
-    """Two changes in one migration. OSDs with a volume for their database have one again; the raw OSD gets one."""
+    """Encrypts the OSDs: those with a volume for their database have one again, the raw OSD gets one."""
     declare(world, is_encrypted=True)
     migrated(world, "encrypted", [RAW, LVM, RAW_DB])
     world.expect_nothing_left()
@@ -134,7 +134,7 @@ def encrypted(world):
 
 
 def from_directory(world):
-    """To an available disk, encrypted, with its database on the shared disk: three changes in one migration."""
+    """Migrates an OSD in a directory to an available disk, encrypted, with its database on the shared disk."""
     directory = f"/var/storage/data{DIRECTORY}/osd{DIRECTORY}"
     world.lab("on", "u1", "test", "-e", f"{directory}/whoami")
     declare(world, is_encrypted=True, devices=[{"name": by_id("available")}])

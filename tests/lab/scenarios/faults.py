@@ -12,7 +12,7 @@ from .disks import digest
 
 SIX = "0=bluestore-dev,1=filestore-part,2=bluestore-dev,3=bluestore-dev,4=filestore-part,5=bluestore-dev"
 TWO = "0=bluestore-dev,5=bluestore-dev"
-OURS = "app.kubernetes.io/name=osd-migrate"
+OWN_LABEL = "app.kubernetes.io/name=osd-migrate"
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 
 
@@ -100,7 +100,7 @@ def unblock_pods(world):
 
 
 def block_before_rebuild(world, osd):
-    """Waits until the OSD is destroyed and its old data still exists. The agent that would wipe the disk cannot start."""
+    """Waits until the OSD is destroyed, and prevents the start of the agent that would wipe its disk."""
     world.until(f"osd.{osd} to be proven", 90, lambda: milestone(world, osd, "proof"), pause=0.1)
     block_pods(world)
     world.until(f"osd.{osd} to be destroyed", 90, lambda: milestone(world, osd, "rebuild"), pause=0.1)
@@ -156,15 +156,15 @@ def refused(world, job, osd, foreign, sha, name, word):
 
 def expect_no_key(world, osd):
     """Checks that no Secret with the bootstrap-osd key is left, and that the node Jobs of a quarantined OSD have logs."""
-    gone = lambda: not world.get("secrets", "-l", OURS)  # noqa: E731
+    gone = lambda: not world.get("secrets", "-l", OWN_LABEL)  # noqa: E731
     world.until("the Secrets of its node Jobs to be deleted", 60, gone)
-    jobs = [job["metadata"]["name"] for job in world.get("jobs", "-l", f"{OURS},osd-migrate.io/osd={osd}")["items"]]
+    jobs = [job["metadata"]["name"] for job in world.get("jobs", "-l", f"{OWN_LABEL},osd-migrate.io/osd={osd}")["items"]]
     assert jobs and all(world.kubectl("logs", f"job/{job}") for job in jobs), jobs
     world.say(f"no Secret of osd-migrate is left; {', '.join(jobs)} have logs")
 
 
 def kernel_names_change(world):
-    """osd.1's disk and a disk without an OSD exchange their kernel names between inspect and rebuild."""
+    """Exchanges the kernel names of osd.1's disk and a disk without an OSD, between inspect and rebuild."""
     spare = world.lab("disk", "h2", "spare").stdout.strip()
     world.lab("on", "h2", "mkfs.xfs", "-q", spare)
     sha = digest(world.image("spare"))
@@ -182,7 +182,7 @@ def kernel_names_change(world):
 
 
 def second_death(world):
-    """osd.3 on h1 fails right after osd-migrate stopped osd.4 on h2."""
+    """Stops osd.3 on h1 right after osd-migrate stopped osd.4 on h2."""
     fsid, written = world.fsids()[4], world.written()
     job = world.start("second-death", select(4))
     scale = "kubectl -n rook-ceph scale deployment rook-ceph-osd-{} --replicas={}"
@@ -223,7 +223,7 @@ def every_fault(world):
 
 
 def power_lost(world):
-    """The node of osd.2 loses power right after the record was saved.
+    """Powers off the node of osd.2 right after the record was saved.
 
     The node does not start again, so this is the last test in its lab.
     """

@@ -101,7 +101,7 @@ def named(status):
 
 
 def weight(number):
-    """Returns a weight as text. Five digits distinguish any two weights: Ceph counts in parts of 65536."""
+    """Returns a weight with five digits, which distinguish any two weights: Ceph counts in parts of 65536."""
     return f"{number:.5f}".rstrip("0").rstrip(".")
 
 
@@ -145,7 +145,7 @@ class Watch(threading.Thread):
 
 
 class Labels(threading.Thread):
-    """A thread that reads the label of a device while an OSD is created on it. It collects the states in their order."""
+    """A thread that collects the states of a device's label, in their order, while an OSD is created on it."""
 
     def __init__(self, device):
         super().__init__(daemon=True)
@@ -383,7 +383,7 @@ class Real:
         self.on(osd, 'p=$(cat "/run/ceph/hand.$1.pid") && kill "$p"; while kill -0 "$p" 2> /dev/null; do sleep 0.05; done')
 
     def boot(self, osd):
-        """Starts the daemon. Returns whether the OSD is up or was rejected."""
+        """Starts the daemon, and returns whether the OSD is up or was rejected."""
         self.by_hand.add(osd)
         self.mon_log_at = int(self.world.lab("on", "adm", "stat", "-c", "%s", "/var/log/ceph/ceph-mon.a.log").stdout) + 1
         log = f"/var/log/ceph/hand.{osd}.log"
@@ -413,7 +413,7 @@ class Real:
         return "up" if self.slot(osd)["up"] else "turned-away"
 
     def refused_by_mon(self, osd):
-        """Returns whether the mon ignored the boot. Only the mon's log shows it: the daemon retries and logs nothing."""
+        """Returns whether the mon ignored the boot, which only the mon's log shows."""
         path = "/var/log/ceph/ceph-mon.a.log"
         text = self.world.lab("on", "adm", "tail", "-c", f"+{self.mon_log_at}", path).stdout
         return any(f"osd.{osd} " in line and "clashes with existing osd: different fsid" in line for line in text.splitlines())

@@ -26,7 +26,7 @@ WAY = [
     "save-closing", "limit-drains", "save-pdb-restored", "clean-up", "save-closed",
 ]  # fmt: skip
 # The steps if Rook's PodDisruptionBudget does not exist.
-WAY_OF_OWN_BUDGET = [
+WAY_OF_OWN_PDB = [
     {"limit-drains": "create-pdb", "save-pdb-restored": "delete-pdb"}.get(step, step)
     for at, step in enumerate(WAY)
     if step != "save-pdb" and (step != "limit-drains" or at < WAY.index("stop"))
@@ -49,18 +49,18 @@ def run(world):
         frozen_pod(world, 5)
         rooks = world.get("pdb", "rook-ceph-osd")
         world.kubectl("delete", "pdb", "rook-ceph-osd")
-        relay(world, 3, "late-", WAY_OF_OWN_BUDGET, resumed_agent)
-        made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
-        world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+        relay(world, 3, "late-", WAY_OF_OWN_PDB, resumed_agent)
+        pdb = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
+        world.kubectl("create", "-f", "-", stdin=json.dumps(pdb))
         migrated = [0, 1, 3, 5]
     quarantined = {} if 1 in migrated else {1: "filestore"}
     world.expect_migrated(before, fsids, migrated, quarantined)
 
 
 def busy_agent(world, osd, go_on):
-    """The agent is suspended before its first write, with the disk open exclusively.
+    """Checks that no second agent works while one is suspended before its first write.
 
-    The lock prevents a second agent. If a person removes the lock, the open disk prevents it.
+    The lock prevents a second agent. If a person removes the lock, the disk, which is open exclusively, prevents it.
     """
     with SuspendedAgent(world, osd, "wipe", go_on) as first:
         before = first.disk()
@@ -75,23 +75,26 @@ def busy_agent(world, osd, go_on):
 
 
 def resumed_agent(world, osd, go_on):
-    """The agent is suspended before it opens the disk, its lock is removed, and a second agent creates the new OSD."""
+    """Checks that an agent writes nothing if it is resumed after a second agent has created the new OSD.
+
+    It is suspended before it opens the disk, and its lock is removed.
+    """
     with SuspendedAgent(world, osd, "open", go_on) as first:
         report = first.by_hand("second-agent")
         assert report["problem"]["kind"] == "busy", report
         first.remove_lock()
         report = first.by_hand("third-agent")
         assert not report["problem"] and "finished" in json.dumps(report["inspection"]).lower(), report
-        made = first.disk()
+        created = first.disk()
         first.wake()
         report = first.report()
         assert report["problem"]["kind"] == "refused" and "expected destroyed" in report["problem"]["message"], report
-        first.assert_unwritten(made, "the first agent")
+        first.assert_unwritten(created, "the first agent")
         world.say(f"osd.{osd}: an agent resumed after another had created the OSD: {report['problem']['message']}; it wrote nothing")
 
 
 class SuspendedAgent:
-    """The agent of a rebuild. It waits at a place of src/failpoint.rs, and SIGSTOP from its host suspends it there."""
+    """The agent of a rebuild, which SIGSTOP from its host suspends at a place of src/failpoint.rs."""
 
     def __init__(self, world, osd, place, go_on):
         self.world, self.osd, self.host = world, osd, f"h{osd % 3 + 1}"
@@ -154,7 +157,7 @@ class SuspendedAgent:
         return json.loads(self.world.get("configmap", name)["data"]["report"])
 
     def by_hand(self, name):
-        """Runs a second agent with the request of the first, as a person may do. Returns its report."""
+        """Runs a second agent with the request of the first, as a person may do, and returns its report."""
         job = self.world.get("job", self.name)
         spec = job["spec"]["template"]["spec"]
         for variable in spec["containers"][0]["env"]:
@@ -203,7 +206,7 @@ class Sleeper:
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self):
-        """Waits for its end, which must be successful. Returns its log after it was resumed."""
+        """Waits for its end, which must be successful, and returns its log after it was resumed."""
         code = self.process.wait(90)
         after = re.sub(r"\x1b\[[0-9;]*m", "", self.said()).partition("resumes with")[2].partition("\n")[2]
         assert code == 0, f"{self.place}: exit {code}\n{self.said()}"
@@ -240,7 +243,7 @@ def relay(world, osd, prefix, way, while_agent_is_suspended):
 
 
 def wake_up(world, osd, sleepers):
-    """Resumes all runners. Checks in the logs of the mon and the API server that none of their decisions takes effect."""
+    """Resumes all runners, and checks in the logs of mon and API server that their decisions have no effect."""
     written, objects, fsids, shape = world.written(), versions(world), world.fsids(), world.shape()
     requests = len(api_writes(world))
     for sleeper in sleepers:
@@ -284,17 +287,17 @@ def api_writes(world):
                 continue
             entry = json.loads(line)
             kubectl = entry.get("userAgent", "").startswith("kubectl")
-            ours = entry["user"]["username"] in ("admin", "system:serviceaccount:rook-ceph:osd-migrate")
-            if ours and not kubectl and entry.get("responseStatus", {}).get("code", 0) < 400:
+            own = entry["user"]["username"] in ("admin", "system:serviceaccount:rook-ceph:osd-migrate")
+            if own and not kubectl and entry.get("responseStatus", {}).get("code", 0) < 400:
                 ref = entry.get("objectRef", {})
                 found.append((entry["verb"], (ref.get("resource"), ref.get("name"))))
     return found
 
 
 def frozen_pod(world, osd):
-    """A runner's pod exists and does nothing.
+    """Checks that a Job replaces a runner whose pod exists and does nothing.
 
-    The next Job deletes the pod, waits until the kubelet has removed it, and continues.
+    The Job deletes the pod, waits until the kubelet has removed it, and continues.
     """
     first = world.start("frozen-pod", [*RUN, f"osd.{osd}"])
     world.until(f"osd.{osd} to be stopped", 60, lambda: any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"]), pause=0.1)

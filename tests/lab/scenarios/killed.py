@@ -29,7 +29,7 @@ def run(world):
 
 
 def seeded_moments(rng):
-    """Returns at least KILLS moments. Each OSD has seven phases, in their order, and each phase occurs at least once."""
+    """Returns at least KILLS moments: seven phases for each OSD, in their order, and each phase at least once."""
     while True:
         moments = []
         for osd in LEGACY:

@@ -53,7 +53,7 @@ class Sum:
         self.whys += [f"granted, and never used: {' '.join(right)}" for right in needless]
 
     def close(self):
-        """Prints the closing lines. Returns the exit code."""
+        """Prints the closing lines, and returns the exit code."""
         refused = sorted(self.refused, key=str)
         self.whys += [f"refused by the API server: {' '.join(filter(None, what))}" for what in refused]
         self.failed += bool(refused)
@@ -65,7 +65,7 @@ class Sum:
 
 class Lanes:
     def __init__(self, rounds, args):
-        """Creates the list of scenarios. `rounds`: (name, seed) of each scenario, the longest first."""
+        """Creates the common list from (name, seed) of each scenario, the longest first."""
         self.args, self.sum, self.lock = args, Sum(), threading.Lock()
         self.cannot, self.running = None, {}
         self.rounds = queue.SimpleQueue()
@@ -149,7 +149,7 @@ class Lanes:
         return code == 0
 
     def interrupt(self):
-        """Ends all scenarios. Each removes its lab before it ends."""
+        """Ends all scenarios, each of which removes its lab first."""
         with self.lock:
             children = list(self.running.values())
         for child in children:

@@ -56,7 +56,7 @@ def bring_up(world, release, osd_release, kinds):
 
 
 def digests(world, osds):
-    """Returns the digests of partitions with other data. (Fsids show whether conforming OSDs are unchanged.)"""
+    """Returns the digests of partitions with other data (fsids show whether conforming OSDs are unchanged)."""
     found = {}
     for osd in osds.values():
         if osd.get("bystander"):

@@ -55,7 +55,7 @@ def run(world):
 
 
 def two_share(world):
-    """Two OSDs, one metadata disk, two kills."""
+    """Creates two OSDs on one metadata disk, with two kills."""
     config = {"metadataDevice": by_id("meta"), "databaseSizeMB": str(DATABASE_MIB)}
     devices = [{"name": by_id(disk), "config": config} for disk in ("data-a", "data-b")]
     world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "devices": devices}])
@@ -80,7 +80,7 @@ def a_neighbour(world):
 
 
 def an_encrypted_one(world):
-    """Adds an encrypted OSD on the same metadata disk. Checks that the existing volumes do not change."""
+    """Adds an encrypted OSD on the same metadata disk, without a change of the existing volumes."""
     before = {volume["lv_name"]: volume["lv_uuid"] for volume in volumes(world, "meta")}
     nodes = world.get("cephcluster", "rook-ceph")["spec"]["storage"]["nodes"]
     config = {"metadataDevice": by_id("meta"), "databaseSizeMB": str(DATABASE_MIB), "encryptedDevice": "true"}
@@ -100,7 +100,7 @@ def an_encrypted_one(world):
 
 
 def expect(world, places, encrypted=None):
-    """Checks the new OSDs. Returns their fsids by id.
+    """Checks the new OSDs, and returns their fsids by id.
 
     Each is up, in its CRUSH location, with its database on the metadata disk, two volumes with its tags, and its
     Deployment. Each data disk has one volume. The metadata disk has one volume for each OSD, and the neighbour.
@@ -146,7 +146,7 @@ def deployment(world, osd, fsid, data):
 
 
 def power(world):
-    """u1 loses power, which closes the LUKS volumes: only now the mons' key must open them."""
+    """Powers u1 off and on, which closes the LUKS volumes: only now the mons' key must open them."""
     world.lab("power-off", "u1")
     ids = {record["osd"] for record in new_records(world)}
     up = lambda: {osd["osd"] for osd in world.ceph("osd", "dump")["osds"] if osd["up"]}  # noqa: E731

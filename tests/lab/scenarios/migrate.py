@@ -26,7 +26,7 @@ def run(world):
     refusals.on_running_lab(world)
     remains.create_folders(world, fsids)
     two_jobs_and_a_stopped_osd(world)
-    own_user.expect_acts(world, world.written()[len(written) :], made=1)
+    own_user.expect_acts(world, world.written()[len(written) :], created=1)
     watch.end()
     own_user.expect_refused(world)
     remains.expect_gone(world, fsids, LEGACY, world.log("first"))
@@ -78,20 +78,20 @@ def two_jobs_and_a_stopped_osd(world):
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
     world.say("two Jobs: the second ended; the first waited for osd.4 and named it")
     drains_wait(world)
-    rooks_pdb_goes(world)
+    rooks_pdb_deleted(world)
     assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
     world.until("drains to be allowed", 30, lambda: not world.eviction(3) and not world.eviction(4))
 
 
 def drains_wait(world):
-    """While osd-migrate has stopped an OSD, no OSD of another host may be evicted."""
+    """Checks that no OSD of another host may be evicted while osd-migrate has stopped an OSD."""
     said = expect_eviction_refused(world, "TooManyRequests")
     assert world.drain_limit() == 0 and not world.own_pdb()
     world.say(f"Rook's PodDisruptionBudget at 0: {said}")
 
 
-def rooks_pdb_goes(world):
-    """Rook's PodDisruptionBudget is deleted while an OSD is stopped, and recreated as Rook does it during the next stop.
+def rooks_pdb_deleted(world):
+    """Deletes Rook's PodDisruptionBudget while an OSD is stopped, and recreates it during the next stop.
 
     Meanwhile the run's own PodDisruptionBudget prevents drains.
     """
@@ -101,13 +101,13 @@ def rooks_pdb_goes(world):
     world.say(f"Rook's PodDisruptionBudget deleted: {expect_eviction_refused(world, 'TooManyRequests')}")
     world.until("another one, for the next OSD", 200, lambda: world.own_pdb() not in (None, own), pause=0.1)
     world.say(f"no PodDisruptionBudget of Rook: {expect_eviction_refused(world, 'TooManyRequests')}")
-    made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}}
-    world.kubectl("create", "-f", "-", stdin=json.dumps({**made, "spec": {**rooks["spec"], "maxUnavailable": 1}}))
+    pdb = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}}
+    world.kubectl("create", "-f", "-", stdin=json.dumps({**pdb, "spec": {**rooks["spec"], "maxUnavailable": 1}}))
     world.say(f"Rook's PodDisruptionBudget recreated: {expect_eviction_refused(world, 'more than one PodDisruptionBudget')}")
 
 
 def expect_eviction_refused(world, why):
-    """Checks that the API server refuses a drain of another host than the stopped OSD's. Returns its reason, as text."""
+    """Checks that the API server refuses a drain of another host than the stopped OSD's, and returns its reason."""
     stopped = world.until("an OSD to be stopped", 200, lambda: stopped_osds(world), pause=0.1)
     other = next(osd for osd in (3, 4) if osd % 3 != stopped[0] % 3)
     said = world.eviction(other)

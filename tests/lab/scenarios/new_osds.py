@@ -10,7 +10,7 @@ def by_id(disk):
 
 
 def expect(world, places, zones, weights=None):
-    """Checks that there is one OSD on each of `places` (host, path), and no other. Returns the id of each place.
+    """Checks that each of `places` (host, path) has one OSD, and that there is no other; returns their ids.
 
     The ids are consecutive from 0. Each OSD is up and in, in its CRUSH location, with its Deployment. No other id was
     assigned.

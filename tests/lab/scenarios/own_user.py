@@ -11,7 +11,7 @@ import re
 from .world import HERE
 
 USER = "client.osd-migrate"
-MAKING = re.compile(r'"prefix": ?"auth (get-or-create|caps)"')
+CREATE_USER = re.compile(r'"prefix": ?"auth (get-or-create|caps)"')
 # Commands outside of the capabilities. Each would damage the cluster or reveal a key.
 REFUSED = [
     "osd pool rm lab lab --yes-i-really-really-mean-it",
@@ -38,16 +38,16 @@ def is_there(world, user=USER):
     return user in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]]
 
 
-def expect_acts(world, written, made):
+def expect_acts(world, written, created):
     """Checks that the user client.osd-migrate sent all commands.
 
-    `written`: commands since the run began. `made`: how often client.admin created the user or changed its capabilities.
+    `written`: commands since the run began. `created`: how often client.admin created the user or changed its capabilities.
     """
     own = [line for line in written if f"entity='{USER}'" in line]
     others = [line for line in written if line not in own]
     assert any("osd destroy-actual" in line for line in own), own
-    assert len(others) == made and all(MAKING.search(line) and USER in line for line in others), others
-    world.say(f"{len(own)} acts by {USER}; {made} by client.admin, to create it")
+    assert len(others) == created and all(CREATE_USER.search(line) and USER in line for line in others), others
+    world.say(f"{len(own)} acts by {USER}; {created} by client.admin, to create it")
 
 
 def expect_refused(world):
@@ -79,5 +79,5 @@ def by_hand(world, secret):
     key = world.lab("on", "adm", "ceph", "auth", "get-key", USER).stdout.strip()
     data = {"userID": USER.split(".")[1], "userKey": key, "fsid": world.lab("on", "adm", "ceph", "fsid").stdout.strip()}
     data = {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
-    made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data}
-    world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data}
+    world.kubectl("create", "-f", "-", stdin=json.dumps(manifest))

@@ -54,7 +54,7 @@ def run(world):
 
 
 def prepare(world):
-    """Creates labels of nodes, disks with their contents, and the filter. Returns the digests of disks that must not change."""
+    """Creates node labels, disks and the filter, and returns the digests of disks that must not change."""
     for host, places in ZONES.items():
         keys = {"zone": "topology.kubernetes.io/zone", "rack": "topology.rook.io/rack"}
         world.kubectl("label", "node", host, *(f"{keys[kind]}={name}" for kind, name in places.items()))
@@ -70,7 +70,7 @@ def prepare(world):
 
 
 def seeded_moments(rng):
-    """Returns one moment in an inventory and KILLS moments in OSDs, at most two in each. Each phase and kind occurs."""
+    """Returns a moment in an inventory and KILLS moments in OSDs, at most two in each, with all phases and kinds."""
     while True:
         moments = [(None, "inventory", rng.uniform(0, 2), rng.choice(["runner process", "agent"]))]
         chosen = sorted(rng.sample([(osd, number) for osd in range(len(GOOD)) for number in range(len(PHASES))], KILLS))
@@ -89,7 +89,7 @@ def seeded_moments(rng):
 
 
 def answer(text):
-    """Returns the JSON of stdout. The log of the Job also contains stderr."""
+    """Returns the JSON in the log of a Job, which also contains stderr."""
     return json.JSONDecoder().raw_decode(text, re.search("^{", text, re.MULTILINE).start())[0]
 
 
@@ -154,7 +154,7 @@ def one_disk_more(world, places, untouched):
 
 
 def filled_again(world, places, untouched):
-    """A person destroyed an OSD and replaced its disk: a run reuses its slot first, and is killed meanwhile."""
+    """Checks that a run reuses the slot of an OSD that was destroyed and has a new disk, and is killed meanwhile."""
     found = new_osds.expect(world, places, ZONES)
     host, path = places[-1]
     osd = found[(host, path)]
@@ -173,7 +173,7 @@ def filled_again(world, places, untouched):
 
 
 def two_at_once(world, places, untouched):
-    """--at-once 2: two disks of one host in parallel, killed while both are in progress."""
+    """Creates two OSDs of one host in parallel (--at-once 2), killed while both are in progress."""
     for disk in ["new-2c", "new-2d"]:
         world.lab("disk", "h2", disk)
     first = len(places)
@@ -191,7 +191,7 @@ def two_at_once(world, places, untouched):
 
 
 def by_hand(world, places):
-    """Runs `ceph-volume raw prepare` on a disk that is not selected. Returns its seconds.
+    """Runs `ceph-volume raw prepare` on a disk that is not selected, and returns its seconds.
 
     The next run finds an OSD of this cluster that nothing starts.
     """
@@ -205,7 +205,7 @@ def by_hand(world, places):
 
 
 def by_name(world, places, untouched):
-    """h1 names an available disk, a partition, a disk with a file system and a disk that does not exist.
+    """Declares an available disk, a partition, a disk with a file system and a missing disk of h1, by name.
 
     h2 names no device. h3 is not declared any more.
     """
@@ -247,7 +247,7 @@ def reported(world, log, node, devices):
 
 
 def taint(world, places, weights):
-    """Adds a taint to h2. Its OSDs could not start again, so they get the toleration, one after the other."""
+    """Adds a taint to h2, whose OSDs get the toleration one after the other, so that they can start again."""
     world.kubectl("taint", "node", "h2", "lab=later:NoSchedule")
     epoch = world.epoch()
     finished(world, "tainted", ["provision", *CONFIRMED])

@@ -1,6 +1,6 @@
-"""Wrong input and failures: each run ends with a message that names the object and a command. Nothing is destroyed.
+"""Wrong input and failures: each run ends with a message that names the object and a command.
 
-It needs a lab in which nothing was migrated yet, and does not change it.
+Nothing is destroyed. The lab must be one in which nothing was migrated yet.
 """
 import json
 
@@ -25,7 +25,7 @@ def on_running_lab(world):
     device_missing(world)
     image_without_tools(world)
     # The first act, a node Job that inspects a disk, creates the Ceph user of the runs.
-    new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
+    new = [line for line in world.written()[len(written) :] if not own_user.CREATE_USER.search(line)]
     assert not new, f"something was written to Ceph: {new}"
     assert world.fsids() == fsids, "an OSD was recreated"
     assert all(osd["up"] for osd in world.ceph("osd", "dump")["osds"]), "an OSD is down"
@@ -81,7 +81,7 @@ def role_too_small(world):
 
 
 def starts_in_vain(world):
-    """Ten pods of a Job have failed, by its controller's own count. The next pod reports it, and ends the Job."""
+    """Checks that a pod ends its Job with a message if the Job's controller has counted ten failed pods."""
     job = json.loads(world.kubectl("create", "job", "--from=cronjob/osd-migrate", "in-vain", "--dry-run=client", "-o", "json"))
     job["spec"]["suspend"] = True
     job["spec"]["template"]["spec"]["containers"][0]["args"] = SELECT

@@ -27,7 +27,7 @@ CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"
 
 
 class Failed(Exception):
-    """Ends a reconcile in which an OSD could not be updated. The reconcile is retried soon."""
+    """The end of a reconcile in which an OSD could not be updated, and that is retried soon."""
 
 
 class Rook:
@@ -267,9 +267,9 @@ class Rook:
         """Creates the Deployment of an OSD from the lab's template, which has Rook's shape."""
         version = label["ceph_version_when_created"].split()[2] if "ceph_version_when_created" in label else "16.2.15"
         values = {"ID": str(osd), "HOST": facts["host"], "UUID": label["osd_uuid"], "BLOCK": facts["disk"]}
-        made = self.render({**values, "FSID": label["ceph_fsid"], "VERSION": version})
-        made["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
-        self.world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+        rendered = self.render({**values, "FSID": label["ceph_fsid"], "VERSION": version})
+        rendered["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
+        self.world.kubectl("create", "-f", "-", stdin=json.dumps(rendered))
 
     def render(self, values):
         cluster = self.world.get("cephcluster", "rook-ceph")
@@ -290,14 +290,14 @@ class Rook:
         if not any(container["name"] == "activate" for container in pod.get("initContainers", [])):
             return deployment["spec"]
         values = read_back(pod, labels)
-        made = self.render({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
-        made["selector"] = deployment["spec"]["selector"]  # which cannot be changed
-        made["template"]["metadata"]["labels"].update(made["selector"]["matchLabels"])
+        rendered = self.render({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
+        rendered["selector"] = deployment["spec"]["selector"]  # which cannot be changed
+        rendered["template"]["metadata"]["labels"].update(rendered["selector"]["matchLabels"])
         self.rendered_again.append(int(values["ID"]))
-        return made
+        return rendered
 
     def update(self, names):
-        """Updates the Deployments, those together that `ok-to-stop` allows. Returns the reasons for those not updated."""
+        """Updates the Deployments, together if `ok-to-stop` allows, and returns the reasons for those not updated."""
         queue, whys = list(names), []
         for _ in range(120):
             if not queue:
@@ -346,9 +346,9 @@ class Rook:
 
 
 def read_back(pod, labels):
-    """Returns what Rook reads of an OSD from its Deployment (`getOSDInfo`, 1.20.6). A missing value fails the reconcile.
+    """Returns what Rook reads of an OSD from its Deployment (`getOSDInfo`, 1.20.6).
 
-    The lab's OSDs are raw, of one device class, below a host of the root.
+    A missing value fails the reconcile. The lab's OSDs are raw, of one device class, below a host of the root.
     """
     [osd] = [container for container in pod["containers"] if container["name"] == "osd"]
     env = {one["name"]: one.get("value", "") for one in osd["env"]}

@@ -44,7 +44,7 @@ class Watch:
         world.until("the watch to begin", 10, lambda: os.path.exists(self.out))
 
     def end(self):
-        """Ends the watch. Fails if a key was found."""
+        """Ends the watch, and fails if a key was found."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0, "the watch failed"
         os.killpg(self.kubectl.pid, signal.SIGTERM)
@@ -150,7 +150,7 @@ def watch(folder, out):
             for name in glob.glob(os.path.join(folder, "h", "*", "log", "pods", "rook-ceph_*", "*", "*.log")):
                 if name not in logs:
                     try:
-                        logs[name] = open(name, encoding="utf-8", errors="replace")  # an open file can be read after its pod is deleted
+                        logs[name] = open(name, encoding="utf-8", errors="replace")  # readable after its pod is deleted
                     except OSError:
                         pass
         try:
@@ -187,7 +187,10 @@ def execs():
 
 
 def process(pid, born, mark):
-    """Returns the command line of a process and its parents, or None if it has ended. `born`: the processes so far."""
+    """Returns the command line of a process and its parents, or None if it has ended.
+
+    `born`: the processes so far.
+    """
     try:
         born[pid] = line, parent = read(pid, "cmdline"), parent_of(pid)
         host = mark in read(pid, "cgroup")

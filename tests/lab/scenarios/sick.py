@@ -13,7 +13,7 @@ POLICY = "lab-no-activate"
 
 
 def kill_osd(world, osd):
-    """Removes the OSD's disk. Ceph recovers its data; the OSD stays down and out, its pod fails repeatedly."""
+    """Removes the OSD's disk: Ceph recovers its data, the OSD stays down and out, its pod fails repeatedly."""
     deployment = f"rook-ceph-osd-{osd}"
     world.kubectl("scale", "deployment", deployment, "--replicas=0")
     world.until(f"osd.{osd} to be down", 60, lambda: not slot(world, osd)["up"])
@@ -98,13 +98,13 @@ def refuse_deployment(world, osd):
     }
     binding = {"policyName": POLICY, "validationActions": ["Deny"]}
     for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)):
-        made = {
+        manifest = {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": POLICY},
             "spec": spec,
         }
-        world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+        world.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
     deployment = world.get("deployment", name)
     pod = deployment["spec"]["template"]["spec"]
     pod["initContainers"] = [{"name": "activate", "image": "x"}]

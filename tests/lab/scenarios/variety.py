@@ -13,8 +13,8 @@ PGS = "8"
 PROFILE = ["k=2", "m=2", "crush-failure-domain=osd", "crush-root=default"]
 REPLICATED = {"by-rack": ["default", "rack"], "on-fast": ["default", "host", "fast"], "elsewhere": ["other", "host"]}
 FAST, ELSEWHERE = [3, 4, 5], [6, 7, 8]
-# A PG that `reweight` takes from an OSD needs another OSD on that host, under that root and of that class. OSDs 3 to 8 have no
-# such OSD: their reweight has the effect of 1, but differs from that of a first boot.
+# A PG that `reweight` takes from an OSD needs another OSD on that host, under that root and of that class. For OSDs 3 to 8
+# there is none: their reweight has the effect of 1, but differs from that of a first boot.
 REWEIGHTS = {0: 0.9, 1: 0.85, 2: 0.8}
 ALL_BUT_ONE = 0.99999
 # Pairs of OSDs of one host and one root: an upmap must not place two copies on a host.

@@ -19,7 +19,7 @@ DATABASE_MIB = 1024
 
 def run(world):
     world.up(layout="0=raw", osds=3, uml=True)
-    make(world)
+    create_osds(world)
     world.lab("write", "100")
     world.lab("wait-clean", "120")
     neighbours = {name: content(world, "metadata", name) for name in ("neighbour",)}
@@ -34,7 +34,7 @@ def run(world):
         world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
 
 
-def make(world):
+def create_osds(world):
     for disk in DISKS.values():
         world.lab("disk", "u1", disk)
     world.lab("disk", "u1", "12", "shared")
@@ -51,7 +51,7 @@ def make(world):
 
 
 def declare(world, is_encrypted):
-    """Declares whether the OSDs of u1 are encrypted. The declaration does not name h1 to h3."""
+    """Declares whether the OSDs of u1 are encrypted, without a declaration for h1 to h3."""
     world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "config": {"encryptedDevice": str(is_encrypted).lower()}}])
 
 
@@ -117,7 +117,7 @@ def encrypted(world):
 
 
 def plain(world):
-    """Migrates encrypted OSDs to raw ones. OSDs that share their disk cannot become raw, and are quarantined."""
+    """Migrates encrypted OSDs to raw ones; an OSD that shares its disk cannot become raw, and is quarantined."""
     declare(world, False)
     # Only one of them: two failures would end the run.
     left = {SHARING[0]: "shares its disk or volume group with other volumes"}
@@ -133,7 +133,7 @@ def plain(world):
 
 
 def power_cut(world):
-    """u1 loses power during the migration of a raw OSD, and is started again with other names of its disks."""
+    """Powers u1 off during the migration of a raw OSD, and starts it again with other names of its disks."""
     declare(world, True)
     # Encrypted OSDs are declared again, so the quarantined OSD conforms.
     world.command("retry", f"osd.{SHARING[0]}", "-n", "rook-ceph")

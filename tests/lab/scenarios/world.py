@@ -101,7 +101,7 @@ class World:
         self.say("the lab is up, the image is imported")
 
     def down(self):
-        """Removes the lab. Returns what it left behind, as text."""
+        """Removes the lab, and returns what it left behind, as text."""
         if os.path.exists(os.path.join(self.folder(), "audit.log")):
             done, refused = rights.asked(self)
             World.asked |= done
@@ -141,7 +141,7 @@ class World:
     # ---- the Job
 
     def storage(self, **fields):
-        """Sets fields of `spec.storage` of the CephCluster. None removes a field."""
+        """Sets fields of `spec.storage` of the CephCluster; None removes a field."""
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps({"spec": {"storage": fields}}))
 
     def confirm(self):
@@ -166,7 +166,7 @@ class World:
         return name
 
     def command(self, *args):
-        """Runs osd-migrate as a person does on a computer that has kubectl and no Ceph. Returns its stdout."""
+        """Runs osd-migrate as a person does on a computer with kubectl and without Ceph, and returns its stdout."""
         return self.lab("net", self.binary, *args).stdout
 
     def delete(self, job):
@@ -281,7 +281,7 @@ class World:
         return {o["osd"]: o["uuid"] for o in self.ceph("osd", "dump")["osds"]}
 
     def expect_migrated(self, before, fsids_before, legacy, others=None):
-        """Checks all promises of a finished run. Reads them from the cluster, not from the Job.
+        """Checks all promises of a finished run in the cluster, not in the Job.
 
         `others`: stores of the OSDs that must not be migrated, if those are not BlueStore.
         """
@@ -321,14 +321,11 @@ class World:
         return found and found["metadata"]["uid"]
 
     def eviction(self, osd):
-        """Returns the API server's reason for refusing to evict an OSD's pod. Empty if it would evict the pod.
-
-        It is a dry run: no pod is evicted.
-        """
+        """Returns the API server's reason for refusing to evict an OSD's pod, or nothing; it is a dry run."""
         return self.evict(self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"], dry_run=True)
 
     def evict(self, pod, dry_run=False):
-        """Evicts a pod, as a drain does. Returns the API server's reason for refusing. Empty if the pod was evicted."""
+        """Evicts a pod, as a drain does, and returns the API server's reason for refusing, or nothing."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
         if dry_run:
             body["deleteOptions"] = {"dryRun": ["All"]}
@@ -352,10 +349,10 @@ class World:
         """
         text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
         lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
-        ours = [line for line in lines if re.search("entity='client.(admin|osd-migrate)'", line) and line.rstrip().endswith("dispatch")]
+        own = [line for line in lines if re.search("entity='client.(admin|osd-migrate)'", line) and line.rstrip().endswith("dispatch")]
         # These only read, but need more than the right to read, so the mon logs them as writes. (The lab itself sends `auth ls`
         # and `auth get-key`.)
-        return [line for line in ours if not re.search(r'"prefix": ?"auth (get|get-key|ls)"', line)]
+        return [line for line in own if not re.search(r'"prefix": ?"auth (get|get-key|ls)"', line)]
 
     def epoch(self):
         return int(self.lab("epochs", "--now").stdout.split()[-1])

@@ -1,4 +1,4 @@
-/* The process that holds a pod's namespaces: waits, and reaps what is left to it. */
+/* The first process of a pod's sandbox: waits, and reaps orphaned processes. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -232,7 +232,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::PoolQuotaIsNoFull => "a pool at its quota",
         Guard::IntentOutlivesSlowIterations => pace::SLOW,
         Guard::PassingStatesWait => "a PG turns unusual",
-        Guard::YoungerPgsExcused => "a pool is split",
+        Guard::YoungerPgsExcused | Guard::YoungerPgsReport => "a pool is split",
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         _ => "two replicas",

@@ -39,7 +39,7 @@ fn purged_id_is_reregistered_with_the_issued_fsid_on_disk() {
         .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
         .report_issued(OSD, [claim(OSD, 1), claim(OSD, 2)])
         .slot_gone(OSD);
-    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Reregister { osd: OSD, claim: named })) if *named == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Reregister { osd: OSD, issued: named })) if *named == claim(OSD, 1));
 }
 
 #[test]
