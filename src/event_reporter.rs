@@ -51,7 +51,7 @@ pub struct EventReporter {
 /// Time at which standing events were last published.
 #[derive(Debug, Default)]
 struct Repeats {
-    told_at: Option<DateTime<Utc>>,
+    published_at: Option<DateTime<Utc>>,
 }
 
 impl Repeats {
@@ -60,9 +60,9 @@ impl Repeats {
     /// A runner that has done nothing yet continues what an earlier runner reported at an unknown time.
     /// Standing events of such a runner are due at once.
     fn is_due(&mut self, has_acted: bool, now: DateTime<Utc>) -> bool {
-        let is_due = self.told_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
-        if is_due || self.told_at.is_none() {
-            self.told_at = Some(now);
+        let is_due = self.published_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
+        if is_due || self.published_at.is_none() {
+            self.published_at = Some(now);
         }
         is_due
     }
@@ -130,8 +130,8 @@ impl EventReporter {
         (now - self.since).num_minutes() >= STANDS_MINUTES
     }
 
-    /// Publishes each drift finding once for as long as Kubernetes keeps events: nobody reads the logs of a
-    /// scheduled run.
+    /// Publishes each drift finding once for as long as Kubernetes keeps events: the logs of a scheduled run
+    /// are rarely read.
     pub async fn drift(&mut self, findings: &[Finding]) {
         let now = now();
         for finding in findings.iter().take(FINDINGS) {

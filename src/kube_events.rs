@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn standing_event_is_progress_if_nothing_is_quarantined() {
-        let event = standing("osd.1 fills", &Ledger::default());
+        let event = standing("osd.1 is backfilling", &Ledger::default());
         assert_eq!(event.iter().map(|a| a.reason).collect::<Vec<_>>(), ["MigrationProgressed"]);
-        assert_eq!(event[0].note, "osd.1 fills");
+        assert_eq!(event[0].note, "osd.1 is backfilling");
     }
 }

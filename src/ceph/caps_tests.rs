@@ -158,7 +158,7 @@ fn install_guide_has_the_exact_auth_get_or_create_command() {
     let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         joined.contains(&by_hand("get-or-create")),
-        "docs/guides/install.md lacks: {}",
+        "not in docs/guides/install.md: {}",
         by_hand("get-or-create")
     );
 }

@@ -207,12 +207,12 @@ mod tests {
 
     #[tokio::test]
     async fn agent_of_another_version_does_nothing() {
-        let made_by = |version: &'static str| {
+        let started_by = |version: &'static str| {
             move |key: &str| if key == "OSD_MIGRATE_RUNNER" { Some(version.to_owned()) } else { None }
         };
-        let why = serve(made_by("0.0.9")).await.unwrap_err().to_string();
+        let why = serve(started_by("0.0.9")).await.unwrap_err().to_string();
         assert!(why.contains("the runner has version 0.0.9") && why.contains("image.pullPolicy"), "{why}");
-        let same = serve(made_by(env!("CARGO_PKG_VERSION"))).await;
+        let same = serve(started_by(env!("CARGO_PKG_VERSION"))).await;
         assert!(matches!(same, Err(ServeError::NotSet("OSD_MIGRATE_REQUEST"))), "{same:?}");
     }
 

@@ -7,7 +7,7 @@ use crate::live::kube_failure;
 /// Creates the Job of this revision after an install or an upgrade, and returns at once.
 pub(super) async fn start(k8s: &K8s, revision: u32) -> Exit {
     match k8s.start_run(revision).await {
-        Ok(Started::Made(job)) => {
+        Ok(Started::Created(job)) => {
             tracing::info!(
                 "created Job {job} from CronJob {CRON_JOB}. See: kubectl -n {} logs --follow job/{job}",
                 k8s.namespace()

@@ -20,7 +20,7 @@ pub struct InventoryRequest {
     pub number: u32,
     /// Node that is to be inspected. An agent on another node refuses.
     pub node: NodeName,
-    /// Fsid of the cluster, which tells its own labels from foreign ones.
+    /// Fsid of the cluster, which distinguishes its own labels from foreign ones.
     pub cluster: ClusterFsid,
     /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: only the file of this node is inspected, no disk.
     pub on_file: bool,

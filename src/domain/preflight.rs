@@ -35,7 +35,7 @@ pub fn preflight(ledger: &Ledger, seen: &Observation) -> Preflight {
         ..Preflight::default()
     };
     for (osd, slot) in seen.ceph.slots.iter().filter(|(osd, _)| !ledger.records.contains_key(osd)) {
-        match classify::made(*osd, slot, seen) {
+        match classify::kind_of(*osd, slot, seen) {
             Ok(Some(kind)) if kind.is_legacy() => {
                 let host = super::plan::host_of(*osd, seen).unwrap_or_else(|| "-".to_owned());
                 found.legacy.push((*osd, host, kind));

@@ -75,8 +75,8 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let made = class.migrates();
-            let target = classify::target_of(osd, seen).filter(|_| made.is_some());
+            let kind = class.migrates();
+            let target = classify::target_of(osd, seen).filter(|_| kind.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
             let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
             let db = match (record, &onto) {
@@ -90,12 +90,12 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 osd,
                 host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
                 becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
-                directory: made.filter(|made| made.in_directory()).and_then(|_| directory()),
+                directory: kind.filter(|kind| kind.in_directory()).and_then(|_| directory()),
                 onto,
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
-                strategy: strategy(made, policy.selects(osd), &now),
+                strategy: strategy(kind, policy.selects(osd), &now),
                 class,
                 now,
             }
@@ -103,10 +103,10 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
         .collect()
 }
 
-fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
-    match (made, selected, now) {
+fn strategy(kind: Option<Kind>, selected: bool, now: &Now) -> &'static str {
+    match (kind, selected, now) {
         (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
-        (Some(made), true, _) if made.in_directory() => "on an available disk, same id",
+        (Some(kind), true, _) if kind.in_directory() => "on an available disk, same id",
         (Some(_), true, _) => "in place, same id",
         (Some(_), false, _) => "not selected",
         (None, _, _) => "-",

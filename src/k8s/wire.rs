@@ -76,7 +76,11 @@ pub(crate) fn stopped_deployment() -> Value {
 
 /// Returns the read of the backup that exists while record `record` is open.
 pub(crate) fn backups(record: &str) -> Exchange {
-    on(KEPT, 200, json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {names::RECORD: record}}}))
+    on(
+        BACKUP,
+        200,
+        json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {names::RECORD: record}}}),
+    )
 }
 
 pub(crate) fn record() -> RecordId {
@@ -88,7 +92,7 @@ pub(crate) const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployment
 pub(crate) const PUT: &str =
     "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&fieldManager=osd-migrate";
 
-pub(crate) const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
+pub(crate) const BACKUP: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
 
 pub(crate) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
 

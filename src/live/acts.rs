@@ -37,7 +37,7 @@ impl Live {
             }
             KubeAct::CreatePdb { osd, record } => return self.create_pdb(*osd, record).await,
             KubeAct::BackUp { osd, record, deployment, generation } => {
-                k8s.keep(*osd, record, deployment, *generation).await
+                k8s.back_up(*osd, record, deployment, *generation).await
             }
             KubeAct::Fence { osd, record, value } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;

@@ -243,10 +243,10 @@ impl Live {
     /// Later observations see a failure and the run tries again; the plan decides what the failure means.
     pub(super) async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
         self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
-        let made = self.k8s.create_pdb().await;
+        let created = self.k8s.create_pdb().await;
         self.pdb_rejected =
-            made.as_ref().err().map(|error| (now() + until_tried_again(error), error.to_string()));
-        made.map_err(|error| passing(error.to_string()))
+            created.as_ref().err().map(|error| (now() + until_tried_again(error), error.to_string()));
+        created.map_err(|error| passing(error.to_string()))
     }
 
     fn pdb_rejected(&self) -> Option<String> {

@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-#[expect(clippy::disallowed_methods, reason = "the agent's one look at the wall clock: its report says when")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the agent's only read of the wall clock: its report says when"
+)]
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
 }

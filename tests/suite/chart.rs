@@ -76,7 +76,7 @@ fn by_option(var: &Value) -> [String; 2] {
     let name = var["name"].as_str().unwrap();
     let cli = Cli::command();
     let option = cli.get_arguments().find(|option| option.get_env().is_some_and(|env| env == name));
-    let long = option.and_then(clap::Arg::get_long).unwrap_or_else(|| panic!("nobody reads {name}"));
+    let long = option.and_then(clap::Arg::get_long).unwrap_or_else(|| panic!("no option reads {name}"));
     [format!("--{long}"), var["value"].as_str().unwrap().to_owned()]
 }
 

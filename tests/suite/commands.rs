@@ -1,4 +1,4 @@
-//! Each osd-migrate command that the documents, the chart or the program tell people to type is valid.
+//! Each osd-migrate command in the documents, the chart or the messages of the program is valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -169,12 +169,12 @@ fn documented_osd_migrate_commands_are_valid() {
     let all: Vec<_> = of_documents.chain(of_texts).collect();
     let is_there = |word: &&str| all.iter().any(|(_, words)| words[0] == **word);
     assert_eq!(NO_COMMAND.iter().find(|word| !is_there(word)), None, "no exception is needed for it");
-    let told: Vec<_> = all.iter().filter(|(_, words)| !NO_COMMAND.contains(&words[0].as_str())).collect();
-    let subcommands: BTreeSet<&str> = told.iter().map(|(_, words)| words[0].as_str()).collect();
+    let typed: Vec<_> = all.iter().filter(|(_, words)| !NO_COMMAND.contains(&words[0].as_str())).collect();
+    let subcommands: BTreeSet<&str> = typed.iter().map(|(_, words)| words[0].as_str()).collect();
     for word in ["plan", "status", "retry", "cancel", "resume", "preflight"] {
         assert!(subcommands.contains(word), "none is `{word}`: {subcommands:?}");
     }
-    let wrong: Vec<_> = told.iter().filter(|(_, words)| !begins_with_a_command(words)).collect();
+    let wrong: Vec<_> = typed.iter().filter(|(_, words)| !begins_with_a_command(words)).collect();
     assert!(wrong.is_empty(), "no command of ours: {wrong:#?}");
 }
 
@@ -183,7 +183,7 @@ fn osd_migrate_command_is_distinguished_from_prose() {
     let is_one = |text: &str| commands(text, true).iter().all(|words| begins_with_a_command(words));
     for text in [
         "osd-migrate retry osd.N",
-        "repair them: osd-migrate plan --inventory tells why",
+        "repair them: osd-migrate plan --inventory shows why",
         "type osd-migrate retry osd.5.",
     ] {
         assert!(!commands(text, true).is_empty() && is_one(text), "{text}");
@@ -201,7 +201,7 @@ fn osd_migrate_command_is_distinguished_from_prose() {
 /// Checks arguments as the shell function `osd_migrate` of docs/guides/run.md takes them.
 #[test]
 fn documented_argument_lists_are_valid() {
-    let mut told = 0;
+    let mut count = 0;
     for (path, text) in documents() {
         for (at, _) in text.match_indices("[\"").filter(|(at, _)| text[..*at].ends_with(['\'', '`'])) {
             let (list, _) = text[at..].split_once(']').unwrap();
@@ -212,10 +212,10 @@ fn documented_argument_lists_are_valid() {
             let parsed =
                 Cli::try_parse_from(std::iter::once("osd-migrate").chain(args.iter().map(String::as_str)));
             assert!(parsed.is_ok(), "{path}: {args:?}: {}", parsed.err().unwrap());
-            told += 1;
+            count += 1;
         }
     }
-    assert!(told > 12, "{told}");
+    assert!(count > 12, "{count}");
 }
 
 /// Checks Job names: two Jobs of one name cannot exist, so typing all examples one after the other must work.
@@ -271,18 +271,20 @@ fn documented_options_belong_to_the_program_or_other_tools() {
         let words: Vec<_> = text.split([' ', '(', '`']).filter_map(option).collect();
         words.into_iter().map(move |word| (path.clone(), word)).collect::<Vec<_>>()
     });
-    let told: BTreeSet<_> = spans.chain(sentences).collect();
-    let unknown: Vec<_> =
-        told.iter().filter(|(_, word)| !ours.contains(word) && !OF_OTHERS.contains(&word.as_str())).collect();
+    let documented: BTreeSet<_> = spans.chain(sentences).collect();
+    let unknown: Vec<_> = documented
+        .iter()
+        .filter(|(_, word)| !ours.contains(word) && !OF_OTHERS.contains(&word.as_str()))
+        .collect();
     assert!(unknown.is_empty(), "neither ours nor of others: {unknown:#?}");
-    let is_there = |word: &&str| told.iter().any(|(_, told)| told == *word);
+    let is_there = |word: &&str| documented.iter().any(|(_, other)| other == *word);
     assert_eq!(OF_OTHERS.iter().find(|word| !is_there(word)), None, "no exception is needed for it");
     assert!(["--scale-operator", "--operator-namespace", "--at-once"].iter().all(is_there));
 }
 
 #[test]
 fn documented_runs_are_created_from_the_charts_cronjob() {
-    let mut told = 0;
+    let mut count = 0;
     let of_chart = read("charts/osd-migrate/templates/cronjob.yaml");
     let texts = texts().into_iter().chain(documents()).chain([("cronjob.yaml".to_owned(), of_chart.clone())]);
     for (path, text) in texts {
@@ -291,10 +293,10 @@ fn documented_runs_are_created_from_the_charts_cronjob() {
         {
             let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
             assert_eq!(name, CRON_JOB, "{path}");
-            told += 1;
+            count += 1;
         }
     }
-    assert!(told > 10, "{told}");
+    assert!(count > 10, "{count}");
     assert!(of_chart.contains(&format!("\n  name: {CRON_JOB}\n")));
 }
 

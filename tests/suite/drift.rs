@@ -58,10 +58,10 @@ fn drift_reports_slots_osds_and_deployments_without_each_other() {
 
 #[test]
 fn drift_reports_noout_without_record_and_the_unset_command() {
-    let told = found(|w| (w.slot(RAW).noout, w.slot(RAW).noin) = (true, true));
+    let reported = found(|w| (w.slot(RAW).noout, w.slot(RAW).noin) = (true, true));
     let flags = vec!["noout", "noin"];
-    assert_eq!(told, [Finding::FlagsWithoutRecord { osd: RAW, flags, reweight: None }]);
-    let text = show::drift_text(&told).unwrap();
+    assert_eq!(reported, [Finding::FlagsWithoutRecord { osd: RAW, flags, reweight: None }]);
+    let text = show::drift_text(&reported).unwrap();
     assert!(text.ends_with("ceph osd unset-group noout,noin osd.5"), "{text}");
     let new = found(|w| (w.slot(RAW).state, w.slot(RAW).noin) = (SlotState::New, true));
     let text = show::drift_text(&new).unwrap();
@@ -74,10 +74,10 @@ fn drift_reports_noout_without_record_and_the_unset_command() {
 #[test]
 fn drift_reports_own_fence_without_ledger_and_no_external_one() {
     let fenced = |value: &str| World::new().with(|w| w.seen.kube.fence = Some(value.to_owned()));
-    let told = |world: &World| find(&world.ledger, &world.seen, &keys());
+    let findings = |world: &World| find(&world.ledger, &world.seen, &keys());
     let lost = fenced("osd-migrate-3-a7");
-    assert_eq!(told(&lost), [Finding::FenceWithoutRecord { value: "osd-migrate-3-a7".to_owned() }]);
-    assert_eq!(told(&fenced("true")), []);
+    assert_eq!(findings(&lost), [Finding::FenceWithoutRecord { value: "osd-migrate-3-a7".to_owned() }]);
+    assert_eq!(findings(&fenced("true")), []);
     for (value, says) in
         [("osd-migrate-3-a7", "a run that is not in the ledger"), ("true", "osd-migrate did not set")]
     {
@@ -85,25 +85,25 @@ fn drift_reports_own_fence_without_ledger_and_no_external_one() {
         assert!(why.contains(says) && why.contains("kubectl -n NAMESPACE label cephcluster"), "{why}");
     }
     let value = lost.seen.kube.fence.clone();
-    assert_eq!(told(&lost.clone().with(|w| w.ledger.run.fence.clone_from(&value))), []);
-    assert_eq!(told(&lost.with(|w| w.ledger.run.last_fence = value)), []);
+    assert_eq!(findings(&lost.clone().with(|w| w.ledger.run.fence.clone_from(&value))), []);
+    assert_eq!(findings(&lost.with(|w| w.ledger.run.last_fence = value)), []);
 }
 
 #[test]
 fn drift_reports_cephx_and_dmcrypt_keys_without_an_osd() {
-    let told = with_keys(|keys| {
+    let reported = with_keys(|keys| {
         // osd.5 was created after Ceph was asked for keys.
         keys.unused.extend([OsdId(8), RAW]);
         keys.dmcrypt.insert(foreign());
     });
     assert_eq!(
-        told,
+        reported,
         [Finding::KeyWithoutOsd { osd: OsdId(8) }, Finding::DmcryptKeyWithoutOsd { fsid: foreign() }]
     );
-    let words: Vec<_> = told.iter().map(Finding::code).collect();
+    let words: Vec<_> = reported.iter().map(Finding::code).collect();
     assert_eq!(words, ["key-without-osd", "dmcrypt-key-without-osd"]);
-    assert_eq!(show::drift_json(&told)[0]["what"], "key-without-osd");
-    assert!(told[1].to_string().contains(&format!("ceph auth rm client.osd-lockbox.{}; ", foreign())));
+    assert_eq!(show::drift_json(&reported)[0]["what"], "key-without-osd");
+    assert!(reported[1].to_string().contains(&format!("ceph auth rm client.osd-lockbox.{}; ", foreign())));
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Player {
         let words: Vec<&str> = step.split_whitespace().collect();
         let ok = "ok".to_owned();
         match words[..] {
-            ["look", what, ref rest @ ..] => return self.look(what, rest),
+            ["look", what, ref rest @ ..] => return self.observe(what, rest),
             ["destroy", osd] => return said(self.world.osd_destroy(id(osd))),
             ["new", letter, osd] => {
                 let fsid = self.fsid(letter);
@@ -198,7 +198,7 @@ impl Player {
         }
     }
 
-    fn look(&mut self, what: &str, rest: &[&str]) -> String {
+    fn observe(&mut self, what: &str, rest: &[&str]) -> String {
         match (what, rest) {
             ("slot", [osd]) => self.slot(id(osd)),
             ("auth", [osd]) => {

@@ -21,7 +21,6 @@ mod explore;
 mod failpoint;
 mod fidelity;
 mod gates;
-mod gates_own;
 mod hooks;
 mod ledger;
 mod pages;

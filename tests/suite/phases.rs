@@ -122,25 +122,26 @@ fn lost_its_disk(f: &Facts) -> bool {
 
 /// Returns whether the facts describe something foreign, written independently of the rows.
 fn is_foreign(f: &Facts) -> bool {
-    let looked = f.disk != DiskFact::Unseen;
+    let inspected = f.disk != DiskFact::Unseen;
     match f.slot {
         // An OSD that osd-migrate did not create has the id. (Before an inspection, the inspection comes
         // first, for the report.) (If nothing was done with an available disk yet, the disk gets another id.)
-        SlotFact::Other => looked && !is_given_up(f),
+        SlotFact::Other => inspected && !is_given_up(f),
         // The old OSD serves, and is wanted. A device that is known not to carry it, or a Deployment that
         // starts another OSD, is not what was recorded. (If the OSD is not wanted or is down, nothing will
         // touch it, so nothing is reported.)
         SlotFact::Old if !f.stopped => {
             // If a directory's OSD cannot go to its disk, it goes to another disk or to none: nothing was
             // started. (Blank: that disk is available, and the directory does not contain the OSD.)
-            let other_disk = looked && f.disk != DiskFact::Old && (!f.directory || f.disk == DiskFact::Blank);
+            let other_disk =
+                inspected && f.disk != DiskFact::Old && (!f.directory || f.disk == DiskFact::Blank);
             let other_daemon = f.disk == DiskFact::Old && f.proven && f.daemon != DaemonFact::Old;
             f.up && f.wanted && (other_disk || other_daemon)
         }
         // osd-migrate stopped the OSD, and the OSD is down. It was not destroyed, so nothing else may have
         // written to its device. (While the OSD is still stopping, nothing is done yet, so nothing is
         // reported.)
-        SlotFact::Old => !f.up && !f.pod && looked && f.disk != DiskFact::Old,
+        SlotFact::Old => !f.up && !f.pod && inspected && f.disk != DiskFact::Old,
         // The slot waits for an OSD, and its device carries content that osd-migrate did not write.
         SlotFact::Destroyed => f.disk == DiskFact::Other && !is_given_up(f),
         // The id is gone. Then osd-migrate may not purge a finished OSD of another id on the device either.

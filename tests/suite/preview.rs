@@ -235,9 +235,12 @@ fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
 
 #[test]
 fn status_of_an_older_run_is_read() {
-    let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
+    let said: Said =
+        serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 is backfilling"}"#).unwrap();
     let status = Status { ledger: &World::new().ledger, control: None, own_pdb: true, said: Some(&said) };
-    assert!(show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 fills"));
+    assert!(
+        show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 is backfilling")
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn is_like_a_test(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Words that look like tests: options of Ceph, fields of its answers and of the ledger.
+/// Words in the form of test names: options of Ceph, fields of its answers and of the ledger.
 const NO_TESTS: [&str; 9] = [
     "left_to_rook_since",
     "wipe_blocked_since",
@@ -107,18 +107,18 @@ fn tests() -> BTreeSet<String> {
 
 #[test]
 fn guard_table_has_each_guard_once_and_no_unknown_guard() {
-    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    let mut listed: BTreeMap<String, usize> = BTreeMap::new();
     for (guard, _) in guards() {
-        *told.entry(guard).or_default() += 1;
+        *listed.entry(guard).or_default() += 1;
     }
     let there: BTreeSet<&str> = Guard::ALL.iter().map(|guard| guard.name()).collect();
-    let missing: Vec<_> = there.iter().filter(|name| !told.contains_key(**name)).collect();
-    let unknown: Vec<_> = told.keys().filter(|name| !there.contains(name.as_str())).collect();
-    let twice: Vec<_> = told.iter().filter(|(_, times)| **times > 1).collect();
+    let missing: Vec<_> = there.iter().filter(|name| !listed.contains_key(**name)).collect();
+    let unknown: Vec<_> = listed.keys().filter(|name| !there.contains(name.as_str())).collect();
+    let twice: Vec<_> = listed.iter().filter(|(_, times)| **times > 1).collect();
     assert!(missing.is_empty(), "not in docs/concepts/safety.md: {missing:?}");
     assert!(unknown.is_empty(), "in docs/concepts/safety.md, and no guard: {unknown:?}");
     assert!(twice.is_empty(), "more than once in docs/concepts/safety.md: {twice:?}");
-    assert!(told.keys().all(|name| is_like_a_guard(name)));
+    assert!(listed.keys().all(|name| is_like_a_guard(name)));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn service_accounts_are_all_named_on_the_page_of_rights() {
     let page = read("docs/reference/rights.md");
     let accounts = accounts();
     assert!(accounts.len() >= 4, "they moved: {accounts:?}");
-    let told: Vec<&str> = quoted(&page).collect();
-    let untold: Vec<_> = accounts.iter().filter(|name| !told.contains(&name.as_str())).collect();
-    assert!(untold.is_empty(), "not in docs/reference/rights.md: {untold:?}");
+    let listed: Vec<&str> = quoted(&page).collect();
+    let unlisted: Vec<_> = accounts.iter().filter(|name| !listed.contains(&name.as_str())).collect();
+    assert!(unlisted.is_empty(), "not in docs/reference/rights.md: {unlisted:?}");
 }

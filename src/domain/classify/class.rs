@@ -152,7 +152,7 @@ impl Class {
     /// Returns the kind of an OSD that is to be migrated; `None` if it is not.
     pub fn migrates(&self) -> Option<Kind> {
         match self {
-            Self::Legacy(made) | Self::Mismatched(Mismatch { made, .. }) => Some(*made),
+            Self::Legacy(kind) | Self::Mismatched(Mismatch { made: kind, .. }) => Some(*kind),
             Self::Conforming | Self::Available | Self::Refused(_) => None,
         }
     }

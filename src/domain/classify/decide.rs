@@ -36,14 +36,14 @@ pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
     let asked = target(slot, metadata, daemon, seen).ok()?.database?;
-    let made = kind::of(slot, metadata, daemon)?;
-    let has_its_own = metadata.dedicated_db && matches!(made, Kind::Lvm | Kind::LvmCrypt);
+    let kind = kind::of(slot, metadata, daemon)?;
+    let has_its_own = metadata.dedicated_db && matches!(kind, Kind::Lvm | Kind::LvmCrypt);
     (!has_its_own).then_some(asked)
 }
 
 /// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if it
 /// is on a PersistentVolumeClaim, or its object store is unknown.
-pub fn made(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
+pub fn kind_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
     let (metadata, daemon) = facts_of(osd, slot, seen)?;
     Ok(if daemon.pvc_backed { None } else { kind::of(slot, metadata, daemon) })
 }
@@ -76,17 +76,17 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     if daemon.pvc_backed {
         return not_yet("an OSD on a PersistentVolumeClaim");
     }
-    let Some(made) = kind::of(slot, metadata, daemon) else {
+    let Some(kind) = kind::of(slot, metadata, daemon) else {
         return not_yet("an object store other than BlueStore and Filestore");
     };
-    if made.in_directory() && daemon.data_dir.is_none() {
+    if kind.in_directory() && daemon.data_dir.is_none() {
         return not_yet(
             "an OSD in a directory that its Deployment does not name (--osd-data, in a folder of the host)",
         );
     }
     let wanted = target(slot, metadata, daemon, seen);
-    if !made.is_legacy() {
-        match wanted.as_ref().map(|target| differences(made, metadata, target)) {
+    if !kind.is_legacy() {
+        match wanted.as_ref().map(|target| differences(kind, metadata, target)) {
             Ok(differs) if differs.is_empty() => return Class::Conforming,
             Ok(differs) if kind::is_host_device(slot, metadata, daemon) => {
                 return Class::Refused(Refusal::HostDevice(listed(&differs)));
@@ -101,27 +101,29 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     if !keeps_ids(&metadata.ceph_version) {
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
     }
-    if let Some(what) = not_taken_yet(made, metadata, wanted.as_ref().ok()) {
+    if let Some(what) = not_taken_yet(kind, metadata, wanted.as_ref().ok()) {
         return not_yet(what);
     }
     match wanted {
         Ok(target) if metadata.store.0 == "bluestore-rdr" && target.layout.store.0 == "bluestore" => {
             Class::Refused(Refusal::NoWayBack)
         }
-        Ok(_) if made.is_legacy() => Class::Legacy(made),
-        Ok(target) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &target) }),
+        Ok(_) if kind.is_legacy() => Class::Legacy(kind),
+        Ok(target) => {
+            Class::Mismatched(Mismatch { made: kind, differs: differences(kind, metadata, &target) })
+        }
         Err(refusal) => Class::Refused(refusal),
     }
 }
 
 /// Returns the combination that the agent can't remove yet, or can't create from an existing OSD.
-fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Option<&'static str> {
-    if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
+fn not_taken_yet(kind: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Option<&'static str> {
+    if kind == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
         return Some("an encrypted raw OSD with its database or log on another device");
     }
     let to_lvm = wanted.is_some_and(|target| target.layout.mode == Mode::Lvm);
     // An OSD of another kind may get the whole disk: its partition table decides (`excludes`).
-    let on_partition = made == Kind::Raw && metadata.on_partition;
+    let on_partition = kind == Kind::Raw && metadata.on_partition;
     (on_partition && to_lvm).then_some(
         "a raw OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
     )
@@ -131,11 +133,11 @@ fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Op
 ///
 /// Raw or LVM makes no difference, and neither do place and size of a database that is on another device
 /// already. Rook starts all of them, and no data is moved for that.
-fn differences(made: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
+fn differences(kind: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
     let layout = &wanted.layout;
     let store = (metadata.store != layout.store)
         .then(|| Difference::Store(metadata.store.clone(), layout.store.clone()));
-    let encryption = match (made.is_encrypted(), layout.encrypted) {
+    let encryption = match (kind.is_encrypted(), layout.encrypted) {
         (false, true) => Some(Difference::ToBeEncrypted),
         (true, false) => Some(Difference::ToBePlain),
         (true, true) | (false, false) => None,

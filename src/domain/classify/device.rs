@@ -8,7 +8,7 @@ use crate::domain::osd::{Kind, Layout, Mode};
 ///
 /// Labels are hints, the device decides.
 pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
-    let (Some(taken_for), Some(found)) = (class.migrates(), proof.made()) else {
+    let (Some(taken_for), Some(found)) = (class.migrates(), proof.kind()) else {
         return Some("there is nothing to migrate".to_owned());
     };
     match (taken_for, found) {

@@ -10,5 +10,5 @@ mod target;
 
 pub use class::{Class, Difference, Mismatch, Refusal};
 pub use database::{databases_by_node, databases_on};
-pub use decide::{class_of, classify, database_of, made, target_of};
+pub use decide::{class_of, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};

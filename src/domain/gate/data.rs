@@ -337,10 +337,10 @@ fn without(stopped: OsdId, is_ours: bool, pg: &Pg, ceph: &Ceph) -> Verdict {
     let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
     let others = pg.acting.iter().filter(|osd| **osd != stopped).count() as u64;
     let lacking = u64::from(size).saturating_sub(others);
-    let (lacks, moves) = (lacking == 1, pg.state.contains("remapped"));
+    let (one_missing, moves) = (lacking == 1, pg.state.contains("remapped"));
     let is_known = |word: &str, ending: bool| {
         HEALTHY.contains(&word)
-            || (lacks && matches!(word, "undersized" | "degraded"))
+            || (one_missing && matches!(word, "undersized" | "degraded"))
             || (moves && MOVING.contains(&word))
             || (!is_ours && ELSEWHERE.contains(&word))
             || (ending && ENDING.contains(&word))

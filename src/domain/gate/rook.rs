@@ -44,7 +44,7 @@ pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
 ///
 /// For Rook the migration is done when the OSD has a Deployment again. An operator with 0 replicas does not
 /// continue it. An OSD that osd-migrate works on may have no Deployment for a while, and an OSD that was
-/// removed concerns nobody.
+/// removed does not matter.
 pub fn migrates_none(view: View<'_>) -> Gate {
     let (slots, daemons) = (&view.seen.ceph.slots, &view.seen.kube.daemons);
     let is_without = |osd: &&OsdId| {
@@ -79,7 +79,8 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
         Class::Conforming | Class::Legacy(_) | Class::Available | Class::Refused(_) => {
             let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
-            to_rook || classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))
+            to_rook
+                || classify::kind_of(osd, slot, seen).is_ok_and(|kind| kind.is_some_and(Kind::is_encrypted))
         }
     };
     seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()

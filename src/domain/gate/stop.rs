@@ -96,7 +96,7 @@ pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
 /// Returns the gate before an OSD is restarted as it is.
 ///
 /// No data is removed, so one more loss need not be survivable. The rollout of every Deployment must be
-/// complete: right after a change of its Deployment an OSD is still up, and its PGs look clean.
+/// complete: right after a change of its Deployment an OSD is still up, and its PGs are still clean.
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
     first_not_open([

@@ -297,7 +297,7 @@ impl Proof {
     }
 
     /// Returns the kind of the OSD that the proof names; `None` if the disk was available.
-    pub fn made(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<Kind> {
         match self {
             Self::BluestoreLabel { activatable: true, .. } => Some(Kind::Raw),
             Self::BluestoreLabel { activatable: false, .. } => Some(Kind::BluestoreByHand),

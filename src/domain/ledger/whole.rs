@@ -21,7 +21,7 @@ pub struct Ledger {
     pub run: Run,
     /// Open records: in progress or quarantined.
     pub records: BTreeMap<OsdId, Record>,
-    /// Progress of each node with its new OSDs, in the run that made the last inventory.
+    /// Progress of each node with its new OSDs, in the run of the last inventory.
     pub nodes: BTreeMap<NodeName, NodeWork>,
 }
 

@@ -18,7 +18,7 @@ use crate::domain::view::View;
 pub const OF_PLAN: &str = "plan-";
 
 /// Minutes after which such a `plan` is considered dead, and its inventories are deleted.
-const STRAY_MINUTES: i64 = 10;
+const DEAD_PLAN_MINUTES: i64 = 10;
 
 /// Problems stored per node, and the length of each: the ledger contains all nodes and must stay small.
 const PROBLEMS: usize = 10;
@@ -60,7 +60,7 @@ impl<'a> NodeProvisioner<'a> {
             |job: &Inventory| job.report.is_some() || matches!(job.state, None | Some(JobState::Ended));
         let is_old = |job: &Inventory| {
             !job.run.starts_with(OF_PLAN)
-                || (self.view.seen.at - job.created_at).num_minutes() >= STRAY_MINUTES
+                || (self.view.seen.at - job.created_at).num_minutes() >= DEAD_PLAN_MINUTES
         };
         let mut inventories = self.view.seen.kube.inventories.iter();
         let (name, job) = inventories.find(|(_, job)| !is_current(job) && is_over(job) && is_old(job))?;
@@ -125,10 +125,10 @@ impl<'a> NodeProvisioner<'a> {
     }
 
     pub(super) fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
-        let made = work.done.len();
-        let message = match made {
+        let created = work.done.len();
+        let message = match created {
             0 => "nothing to do".to_owned(),
-            _ => format!("created OSDs on {made} disks"),
+            _ => format!("created OSDs on {created} disks"),
         };
         self.save(
             node,

@@ -60,7 +60,7 @@ pub(super) fn disks(
         wanted,
         selector,
         databases,
-        not_made: Vec::new(),
+        refused: Vec::new(),
         remarks: BTreeSet::new(),
     };
     let mut disks: Vec<(DiskSeen, Verdict)> =
@@ -111,7 +111,7 @@ struct DiskSelection<'a> {
     selector: Selector<'a>,
     databases: Databases<'a>,
     /// Disks that are requested and do not become OSDs, by reason, in the order found.
-    not_made: Vec<(String, Vec<String>)>,
+    refused: Vec<(String, Vec<String>)>,
     /// Settings that are declared for new OSDs and have no effect on them.
     remarks: BTreeSet<String>,
 }
@@ -151,9 +151,9 @@ impl DiskSelection<'_> {
             Some(entry) if entry.name != disk.name => format!("{} ({})", entry.name, disk.name),
             Some(_) | None => disk.name.clone(),
         };
-        match self.not_made.iter_mut().find(|(reason, _)| *reason == why) {
+        match self.refused.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, names)) => names.push(name),
-            None => self.not_made.push((why.clone(), vec![name])),
+            None => self.refused.push((why.clone(), vec![name])),
         }
         Verdict::Rejected(why)
     }
@@ -161,7 +161,7 @@ impl DiskSelection<'_> {
     /// Returns the OSD that an available disk becomes; `Err` is the reason why it can't.
     fn available(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>) -> Result<AvailableDisk, String> {
         let config = wanted::of_device(entry, &self.wanted.config);
-        self.can_be_made(&config)?;
+        self.check_supported(&config)?;
         let layout = self.layout(disk, &config)?;
         let device_class = self.device_class(&config)?;
         let db = match database_asked(&config) {
@@ -194,7 +194,7 @@ impl DiskSelection<'_> {
     }
 
     /// Checks whether this version, and the image of the node, can create the requested OSD.
-    fn can_be_made(&self, config: &DeviceConfig) -> Result<(), String> {
+    fn check_supported(&self, config: &DeviceConfig) -> Result<(), String> {
         if !config.unreadable.is_empty() {
             return Err(config.unreadable.join("; "));
         }
@@ -363,11 +363,11 @@ impl DiskSelection<'_> {
     }
 
     fn sentences(self) -> Vec<String> {
-        let not_made = self
-            .not_made
+        let refused = self
+            .refused
             .into_iter()
             .map(|(why, names)| format!("{} cannot become an OSD: {why}", names.join(", ")));
-        not_made.chain(self.remarks).collect()
+        refused.chain(self.remarks).collect()
     }
 }
 

@@ -46,9 +46,9 @@ impl Step<'_> {
     fn foreseen(&self) -> Option<Deploy> {
         let record = self.record;
         let device = &record.evidence.as_ref()?.device;
-        let look =
+        let inspection =
             phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
-        let kernel = look.and_then(|look| look.kernel.as_ref());
+        let kernel = inspection.and_then(|inspection| inspection.kernel.as_ref());
         let volume = || format!("/dev/ceph-{0}/osd-block-{0}", record.old);
         let block_path = super::up::block_path(record, device, None, kernel).unwrap_or_else(volume);
         Some(self.deployment(record.old, block_path, None, kernel))

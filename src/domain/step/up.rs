@@ -298,11 +298,11 @@ impl Step<'_> {
     /// Returns the cleanup act while an object that was created for the record exists.
     fn clean_up(&self) -> Option<Next> {
         let (record, kube) = (self.record, &self.view.seen.kube);
-        let made = kube.leftovers.contains_key(&record.id)
+        let exists = kube.leftovers.contains_key(&record.id)
             || kube.backups.get(&record.osd) == Some(&record.id)
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
-        (!passes(Guard::CleanedUpFirst, !made))
+        (!passes(Guard::CleanedUpFirst, !exists))
             .then(|| Next::Do(Act::Kube(KubeAct::CleanUp { osd: record.osd, record: record.id.clone() })))
     }
 }

@@ -79,9 +79,9 @@ impl K8s {
     }
 
     /// Deletes the ConfigMap that was just created.
-    pub(crate) async fn delete_created(&self, made: &ConfigMap) -> Result<(), K8sError> {
-        let name = made.metadata.name.clone().unwrap_or_default();
-        let uid = made.metadata.uid.clone().unwrap_or_default();
+    pub(crate) async fn delete_created(&self, map: &ConfigMap) -> Result<(), K8sError> {
+        let name = map.metadata.name.clone().unwrap_or_default();
+        let uid = map.metadata.uid.clone().unwrap_or_default();
         self.kind::<ConfigMap>().delete(&name, &uid, PropagationPolicy::Background).await
     }
 

@@ -108,7 +108,7 @@ fn inventory_is_observed_with_its_state_trouble_and_report() {
     assert_eq!(
         (inventory.state, inventory.report, notes),
         (None, None, Vec::new()),
-        "a runner died before it made the Job"
+        "a runner died before it created the Job"
     );
     assert_eq!((inventory.run, inventory.number, inventory.node), (request().run, 2, request().node));
     assert_eq!(

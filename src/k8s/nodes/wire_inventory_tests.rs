@@ -30,7 +30,7 @@ async fn inventory(k8s: &K8s) -> Result<(), K8sError> {
 
 #[tokio::test]
 async fn inventory_creates_an_empty_report_that_owns_its_job() {
-    let made = on(MAKE_MAP, 201, map()).with(|body| {
+    let created = on(MAKE_MAP, 201, map()).with(|body| {
         assert_eq!((&body["metadata"]["name"], &body["data"]), (&json!(name()), &json!({})));
         assert_eq!(body["metadata"]["annotations"]["osd-migrate.io/node"], "h1.example");
         assert_eq!(body["metadata"]["labels"]["osd-migrate.io/number"], "2");
@@ -40,7 +40,7 @@ async fn inventory_creates_an_empty_report_that_owns_its_job() {
         assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "map");
         assert_eq!(body["spec"]["template"]["spec"]["containers"][0]["image"], "ceph:16");
     });
-    play(vec![made, job], inventory).await.unwrap();
+    play(vec![created, job], inventory).await.unwrap();
 }
 
 #[tokio::test]

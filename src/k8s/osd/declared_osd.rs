@@ -112,7 +112,7 @@ fn selection(text: &str, namespace: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn made(spec: &Value, class: &str) -> Value {
+    fn created(spec: &Value, class: &str) -> Value {
         let cluster = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
             "metadata": {"name": "c"}, "spec": spec});
         let tolerated = tolerations::parse(Some(&json!([{"key": "storage", "operator": "Exists"}])));
@@ -127,7 +127,7 @@ mod tests {
             "priorityClassNames": {"all": "high", "osd": "highest"},
             "resources": {"osd": {"limits": {"memory": "4Gi"}}, "osd-nvme": {"limits": {"memory": "8Gi"}}},
         });
-        let hdd = made(&spec, "hdd");
+        let hdd = created(&spec, "hdd");
         let labels = json!({"team": "storage", "a": "all", "b": "osd"});
         assert_eq!(hdd.pointer("/metadata/labels"), Some(&labels));
         assert_eq!(hdd.pointer("/spec/template/metadata/labels"), Some(&labels));
@@ -137,18 +137,18 @@ mod tests {
         assert_eq!((&pod["priorityClassName"], pod.get("affinity")), (&json!("highest"), None));
         assert_eq!(pod["containers"][0]["resources"]["limits"]["memory"], "4Gi");
         let memory = "/spec/template/spec/containers/0/resources/limits/memory";
-        assert_eq!(made(&spec, "nvme").pointer(memory).unwrap(), "8Gi");
-        let all = made(&json!({"priorityClassNames": {"all": "high"}}), "");
+        assert_eq!(created(&spec, "nvme").pointer(memory).unwrap(), "8Gi");
+        let all = created(&json!({"priorityClassNames": {"all": "high"}}), "");
         assert_eq!(all.pointer("/spec/template/spec/priorityClassName").unwrap(), "high");
-        assert!(made(&json!({}), "").pointer("/spec/template/spec/priorityClassName").is_none());
+        assert!(created(&json!({}), "").pointer("/spec/template/spec/priorityClassName").is_none());
     }
 
     #[test]
     fn multus_networks_are_named_as_rook_names_them() {
         let with = |selectors: Value| {
             let spec = json!({"network": {"provider": "multus", "selectors": selectors}});
-            let made = made(&spec, "");
-            let text = made.pointer("/spec/template/metadata/annotations").unwrap().get(NETWORKS).cloned();
+            let object = created(&spec, "");
+            let text = object.pointer("/spec/template/metadata/annotations").unwrap().get(NETWORKS).cloned();
             text.map(|text| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap())
         };
         assert_eq!(

@@ -41,7 +41,7 @@ impl K8s {
     ///
     /// A backup that exists for this record is success. A backup for another record is replaced: that record
     /// is closed, because an OSD has at most one open record.
-    pub async fn keep(
+    pub async fn back_up(
         &self,
         osd: OsdId,
         record: &RecordId,
@@ -58,9 +58,9 @@ impl K8s {
         match maps.create(&name, &map).await {
             // The backup is created first and the ledger checked afterwards: a runner that closes the record
             // meanwhile either finds the backup, or has saved.
-            Ok(made) => match self.expect_ledger().await {
+            Ok(created) => match self.expect_ledger().await {
                 Ok(()) => Ok(()),
-                Err(late) => self.delete_created(&made).await.and(Err(late)),
+                Err(late) => self.delete_created(&created).await.and(Err(late)),
             },
             Err(K8sError::AlreadyExists(_)) => {
                 let there = maps.get(&name).await?;

@@ -77,7 +77,7 @@ fn lvm_osd_is_activated_by_tags_and_read_back_by_rook() {
     assert_eq!(new.pointer("/metadata/labels/encrypted").unwrap(), "false");
     assert!(
         pod(&new)["containers"][0].get("lifecycle").is_none(),
-        "an open volume without a key harms nobody"
+        "an open volume without a key is harmless"
     );
 }
 

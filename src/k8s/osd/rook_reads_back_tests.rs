@@ -87,7 +87,7 @@ fn key(annotation: &Value) -> Result<String, String> {
     Ok(match (status["keyCephVersion"].as_str(), status["keyGeneration"].as_u64()) {
         (Some("Uninitialized"), _) => "new".to_owned(),
         (_, Some(generation)) => format!("of generation {generation}"),
-        (_, None) => "of nobody knows when".to_owned(),
+        (_, None) => "of unknown age".to_owned(),
     })
 }
 
@@ -175,7 +175,7 @@ fn rook_reads_back_every_field_whatever_was_deployed_before() {
 fn cephx_key_without_a_recorded_status_is_not_read_as_new() {
     let mut silent = rendered(&deploy(), &json!({}));
     silent["spec"]["template"]["metadata"]["annotations"] = json!({});
-    assert_eq!(read_back(&silent).unwrap().key, "of nobody knows when");
+    assert_eq!(read_back(&silent).unwrap().key, "of unknown age");
 }
 
 /// Proves that the reader is no stub: a modern Rook fails on legacy Deployments, which this version fixes.

@@ -10,7 +10,7 @@ use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
 use crate::k8s::osd::render_osd;
 use crate::k8s::wire::{
-    CLUSTERS, Exchange, FIND, KEPT, PUT, deployment, list, on, play, refusal, stopped_deployment,
+    BACKUP, CLUSTERS, Exchange, FIND, PUT, deployment, list, on, play, refusal, stopped_deployment,
 };
 use crate::k8s::{Deployed, K8s, K8sError};
 
@@ -47,14 +47,14 @@ async fn deploy_deletes_by_uid_if_selector_differs_and_backup_exists() {
     let script = vec![
         node(),
         on(FIND, 200, list(&[old.clone()])),
-        on(KEPT, 200, backups),
+        on(BACKUP, 200, backups),
         on(delete, 200, old.clone()).with(|body| {
             assert_eq!(body["propagationPolicy"], "Foreground");
             assert_eq!(body["preconditions"], json!({"uid": "d-uid"}));
         }),
     ];
     assert_eq!(play(script, deploy).await.unwrap(), Deployed::Deleting);
-    let script = vec![node(), on(FIND, 200, list(&[old])), on(KEPT, 404, refusal(404, "NotFound"))];
+    let script = vec![node(), on(FIND, 200, list(&[old])), on(BACKUP, 404, refusal(404, "NotFound"))];
     assert!(matches!(play(script, deploy).await, Err(K8sError::NotFound(_))));
 }
 
@@ -69,7 +69,7 @@ async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
     let find = |object: Value| on(FIND, 200, list(&[object]));
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let script = vec![
-        on(KEPT, 200, backups("r1")),
+        on(BACKUP, 200, backups("r1")),
         find(stopped_deployment()),
         on(pods, 200, list(&[])),
         on(delete, 200, stopped_deployment()).with(|body| {
@@ -81,9 +81,9 @@ async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
     let mut changed = stopped_deployment();
     changed["metadata"]["generation"] = json!(6);
     for script in [
-        vec![on(KEPT, 200, backups("r2"))],
-        vec![on(KEPT, 200, backups("r1")), find(deployment()), on(pods, 200, list(&[]))],
-        vec![on(KEPT, 200, backups("r1")), find(changed), on(pods, 200, list(&[]))],
+        vec![on(BACKUP, 200, backups("r2"))],
+        vec![on(BACKUP, 200, backups("r1")), find(deployment()), on(pods, 200, list(&[]))],
+        vec![on(BACKUP, 200, backups("r1")), find(changed), on(pods, 200, list(&[]))],
     ] {
         let result = play(script, drop).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
@@ -114,7 +114,7 @@ async fn start(k8s: &K8s, replaces: Option<(&str, i64)>) -> Result<Deployed, K8s
 }
 
 /// Returns the reads before a write: node and CephCluster in parallel, the Deployment last.
-fn looked(found: &[Value]) -> Vec<Exchange> {
+fn reads(found: &[Value]) -> Vec<Exchange> {
     let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}},
         "spec": {"taints": [{"key": "late", "effect": "NoSchedule"}, {"key": "storage", "effect": "NoSchedule"}]}});
     let owner = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
@@ -145,7 +145,7 @@ async fn new_osd_is_created_from_the_cephcluster_settings() {
         assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "1");
         assert!(pod.get("affinity").is_none());
     });
-    let result = play(with(looked(&[]), create), async |k8s| start(k8s, None).await).await;
+    let result = play(with(reads(&[]), create), async |k8s| start(k8s, None).await).await;
     assert_eq!(result.unwrap(), Deployed::Done);
 }
 
@@ -158,7 +158,7 @@ async fn new_osd_replaces_exactly_the_observed_deployment() {
         );
         assert!(body["spec"].get("fieldOfTheFuture").is_none(), "it is another OSD's");
     });
-    let script = with(looked(&[deployment()]), put);
+    let script = with(reads(&[deployment()]), put);
     let result = play(script, async |k8s| start(k8s, Some(("d-uid", 5))).await).await;
     assert_eq!(result.unwrap(), Deployed::Done);
 
@@ -167,7 +167,7 @@ async fn new_osd_replaces_exactly_the_observed_deployment() {
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let delete =
         on(delete, 200, old.clone()).with(|body| assert_eq!(body["preconditions"], json!({"uid": "d-uid"})));
-    let script = with(looked(&[old]), delete);
+    let script = with(reads(&[old]), delete);
     let result = play(script, async |k8s| start(k8s, Some(("d-uid", 5))).await).await;
     assert_eq!(result.unwrap(), Deployed::Deleting);
 }
@@ -181,13 +181,13 @@ async fn new_osd_is_refused_if_its_deployment_is_not_as_observed() {
         (there(), Some(("other", 5))),
         (Vec::new(), Some(("d-uid", 5))),
     ] {
-        let result = play(looked(&found), async |k8s| start(k8s, replaces).await).await;
+        let result = play(reads(&found), async |k8s| start(k8s, replaces).await).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{replaces:?}: {result:?}");
     }
     let (_, declaration) = declared();
     let mut recreated = declaration;
     recreated.uid = "older".to_owned();
-    let mut script = looked(&[]);
+    let mut script = reads(&[]);
     script.truncate(2);
     let result = play(script, async |k8s| k8s.deploy(&fresh(None), &recreated, &declared().0).await).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
@@ -202,11 +202,11 @@ fn starts_it() -> Value {
 
 #[tokio::test]
 async fn deployment_that_already_starts_the_osd_is_a_success() {
-    let result = play(looked(&[starts_it()]), async |k8s| start(k8s, None).await).await;
+    let result = play(reads(&[starts_it()]), async |k8s| start(k8s, None).await).await;
     assert_eq!(result.unwrap(), Deployed::Done);
     let (fsid, declaration) = declared();
     let adopt = async |k8s: &K8s| k8s.adopt(&fresh(None), &declaration, &fsid).await;
-    assert_eq!(play(looked(&[starts_it()]), adopt).await.unwrap(), Deployed::Done);
+    assert_eq!(play(reads(&[starts_it()]), adopt).await.unwrap(), Deployed::Done);
 }
 
 #[tokio::test]
@@ -214,10 +214,10 @@ async fn osd_is_adopted_only_if_it_has_no_deployment() {
     let (fsid, declaration) = declared();
     // An adoption ignores the Deployment that the act names for replacement.
     let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", 5))), &declaration, &fsid).await;
-    assert_eq!(play(with(looked(&[]), on(CREATE, 201, deployment())), adopt).await.unwrap(), Deployed::Done);
-    let result = play(looked(&[deployment()]), adopt).await;
+    assert_eq!(play(with(reads(&[]), on(CREATE, 201, deployment())), adopt).await.unwrap(), Deployed::Done);
+    let result = play(reads(&[deployment()]), adopt).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
-    let raced = with(looked(&[]), on(CREATE, 409, refusal(409, "AlreadyExists")));
+    let raced = with(reads(&[]), on(CREATE, 409, refusal(409, "AlreadyExists")));
     assert!(matches!(play(raced, adopt).await, Err(K8sError::AlreadyExists(_))));
 }
 

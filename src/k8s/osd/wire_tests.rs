@@ -6,7 +6,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 use crate::k8s::osd::daemon;
 use crate::k8s::wire::{
-    FIND, KEPT, PUT, backups, deployment, list, on, play, record, refusal, stopped_deployment,
+    BACKUP, FIND, PUT, backups, deployment, list, on, play, record, refusal, stopped_deployment,
 };
 use crate::k8s::{FENCE, K8s, K8sError, STOPPED};
 
@@ -41,7 +41,7 @@ async fn stop_is_refused_if_the_deployment_changed_or_was_recreated() {
 /// Covers a runner that was frozen while another one closed that record, with or without a new record.
 #[tokio::test]
 async fn stop_is_refused_for_a_closed_record() {
-    for copy in [on(KEPT, 404, refusal(404, "NotFound")), backups("r2")] {
+    for copy in [on(BACKUP, 404, refusal(404, "NotFound")), backups("r2")] {
         let seen = || on(FIND, 200, list(&[deployment()]));
         let script = vec![seen(), copy, seen()];
         let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
@@ -115,7 +115,7 @@ async fn restart_recreates_a_deleted_deployment_from_its_backup() {
     let create = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";
     let script = vec![
         on(FIND, 200, list(&[])),
-        on(KEPT, 200, copy.clone()),
+        on(BACKUP, 200, copy.clone()),
         on(create, 201, deployment()).with(|body| {
             assert_eq!(body["metadata"]["name"], "rook-ceph-osd-3");
             assert!(
@@ -125,7 +125,7 @@ async fn restart_recreates_a_deleted_deployment_from_its_backup() {
         }),
     ];
     play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await.unwrap();
-    let script = vec![on(FIND, 200, list(&[])), on(KEPT, 200, copy)];
+    let script = vec![on(FIND, 200, list(&[])), on(BACKUP, 200, copy)];
     let other = RecordId("r2".to_owned());
     let result = play(script, async |k8s| k8s.restart(OsdId(3), &other).await).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");

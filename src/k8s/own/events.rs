@@ -158,8 +158,8 @@ mod tests {
             assert_eq!((&body["type"], &body["reason"]), (&json!("Warning"), &json!("DeviceProblemFound")));
             assert_eq!((&body["message"], &body["metadata"]["name"]), (&json!(sentence), &json!(name)));
         };
-        let made = json!({"metadata": {}, "involvedObject": {}});
-        for (status, answer) in [(201, made), (409, refusal(409, "AlreadyExists"))] {
+        let created = json!({"metadata": {}, "involvedObject": {}});
+        for (status, answer) in [(201, created), (409, refusal(409, "AlreadyExists"))] {
             let script = vec![on(post, status, answer).with(check.clone())];
             play(script, async |k8s| {
                 k8s.warn_once(&about(), "DeviceProblemFound", sentence, DateTime::UNIX_EPOCH).await;
@@ -179,8 +179,8 @@ mod tests {
         ];
         for (items, latest) in cases {
             let script = vec![on(get, 200, json!({"metadata": {}, "items": items}))];
-            let heard = play(script, async |k8s| k8s.skipped_by_rook("rook-ceph").await).await;
-            assert_eq!(heard.unwrap(), latest);
+            let acknowledged = play(script, async |k8s| k8s.skipped_by_rook("rook-ceph").await).await;
+            assert_eq!(acknowledged.unwrap(), latest);
         }
     }
 

@@ -18,7 +18,7 @@ pub const CRON_JOB: &str = "osd-migrate";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
     /// The Job was created.
-    Made(String),
+    Created(String),
     /// The Job existed already.
     Already(String),
 }
@@ -30,7 +30,7 @@ impl K8s {
         let name = format!("{OURS}-r{revision}");
         let jobs = self.untyped(&ApiResource::erase::<Job>(&()));
         match jobs.create(&name, &typed::<DynamicObject>(&name, from_template(&cron_job, &name))?).await {
-            Ok(_) => Ok(Started::Made(name)),
+            Ok(_) => Ok(Started::Created(name)),
             Err(K8sError::AlreadyExists(_)) => {
                 let there = jobs.get(&name).await?;
                 let owner = there.metadata.owner_references.iter().flatten().map(|owner| &owner.uid).next();
@@ -113,7 +113,7 @@ mod tests {
             }),
         ];
         let started = play(script, async |k8s| k8s.start_run(7).await).await.unwrap();
-        assert_eq!(started, Started::Made("osd-migrate-r7".to_owned()));
+        assert_eq!(started, Started::Created("osd-migrate-r7".to_owned()));
     }
 
     #[tokio::test]

@@ -34,14 +34,14 @@ fn deployments() -> Exchange {
     on(FIND, 200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [found]}))
 }
 
-fn made(name: &str) -> Exchange {
-    on(MAKE_MAP, 201, json!({"metadata": {"name": name, "uid": "made"}}))
+fn created(name: &str) -> Exchange {
+    on(MAKE_MAP, 201, json!({"metadata": {"name": name, "uid": "created"}}))
 }
 
 fn deleted(name: &str) -> Exchange {
     let request = format!("DELETE /api/v1/namespaces/rook-ceph/configmaps/{name}?");
     on(&request, 200, json!({"kind": "Status", "status": "Success"}))
-        .with(|body: Value| assert_eq!(body["preconditions"], json!({"uid": "made"})))
+        .with(|body: Value| assert_eq!(body["preconditions"], json!({"uid": "created"})))
 }
 
 fn is_refused(result: &Result<(), K8sError>) {
@@ -64,13 +64,15 @@ async fn act_is_refused_if_the_ledger_has_changed() {
 
 #[tokio::test]
 async fn backup_and_report_of_a_frozen_runner_are_deleted() {
-    let keep = async |k8s: &K8s| {
+    let back_up = async |k8s: &K8s| {
         k8s.load().await.unwrap();
-        k8s.keep(OsdId(12), &RecordId("r1".to_owned()), "d-uid", 5).await
+        k8s.back_up(OsdId(12), &RecordId("r1".to_owned()), "d-uid", 5).await
     };
     let backups = "osd-migrate-osd-12";
-    play(vec![loaded(), deployments(), made(backups), is_at("5")], keep).await.unwrap();
-    is_refused(&play(vec![loaded(), deployments(), made(backups), is_at("6"), deleted(backups)], keep).await);
+    play(vec![loaded(), deployments(), created(backups), is_at("5")], back_up).await.unwrap();
+    is_refused(
+        &play(vec![loaded(), deployments(), created(backups), is_at("6"), deleted(backups)], back_up).await,
+    );
 
     let agent = async |k8s: &K8s| {
         k8s.load().await.unwrap();
@@ -82,7 +84,9 @@ async fn backup_and_report_of_a_frozen_runner_are_deleted() {
     };
     let report = "osd-migrate-rebuild-12-r12-a7-2";
     // Neither the Secret nor the Job is created.
-    is_refused(&play(vec![loaded(), deployments(), made(report), is_at("6"), deleted(report)], agent).await);
+    is_refused(
+        &play(vec![loaded(), deployments(), created(report), is_at("6"), deleted(report)], agent).await,
+    );
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::k8s::names::{self, Part};
 use crate::k8s::rook::operator::{expect_unchanged, tested};
 
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
-const BUDGET: &str = "rook-ceph-osd";
+const ROOK_PDB: &str = "rook-ceph-osd";
 
 /// Our own PodDisruptionBudget: while it exists, no OSD's pod may be evicted.
 ///
@@ -24,7 +24,7 @@ const OWN: &str = "osd-migrate-drains";
 impl K8s {
     /// Returns the OSDs' PodDisruptionBudget, if it exists and says how many pods may be unavailable.
     pub(crate) async fn osd_pdb(&self) -> Result<Option<OsdPdb>, K8sError> {
-        Ok(self.kind::<PodDisruptionBudget>().get_opt(BUDGET).await?.and_then(pdb))
+        Ok(self.kind::<PodDisruptionBudget>().get_opt(ROOK_PDB).await?.and_then(pdb))
     }
 
     /// Returns the uid of our own PodDisruptionBudget, if it exists.
@@ -38,10 +38,10 @@ impl K8s {
     /// with each pod that becomes ready.
     pub async fn limit_drains(&self, expected: (&str, i64), max_unavailable: u32) -> Result<(), K8sError> {
         let pdbs = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
-        let found = pdbs.get(BUDGET).await?;
-        let what = format!("poddisruptionbudget/{BUDGET}");
+        let found = pdbs.get(ROOK_PDB).await?;
+        let what = format!("poddisruptionbudget/{ROOK_PDB}");
         let version = expect_unchanged(&found.metadata, expected, what)?;
-        pdbs.json_patch(BUDGET, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await
+        pdbs.json_patch(ROOK_PDB, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await
     }
 
     /// Creates our own PodDisruptionBudget; an existing one is success.

@@ -28,11 +28,11 @@ async fn fence_is_set_although_the_status_changed_meanwhile() {
         on(CLUSTERS, 200, list(&[written])),
         on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(put_on("9")),
     ];
-    let look_and_fence = async |k8s: &K8s| {
+    let observe_and_fence = async |k8s: &K8s| {
         k8s.ceph_cluster().await?;
         k8s.fence("osd-migrate-1").await
     };
-    play(script, look_and_fence).await.unwrap();
+    play(script, observe_and_fence).await.unwrap();
 }
 
 /// Covers a label that a person has set again by hand, without the version.

@@ -314,9 +314,9 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
     match request.target.mode {
         Mode::Raw => prepare(order, Given::Disk(&disk.node)).await,
         Mode::Lvm => {
-            let made = steps.time("volumes", make::make(host, request, evidence, disk)).await?;
-            let said = prepare(order, Given::Volumes(&made)).await?;
-            steps.time("seal", make::seal(request, made.fsid)).await?;
+            let volumes = steps.time("volumes", make::make(host, request, evidence, disk)).await?;
+            let said = prepare(order, Given::Volumes(&volumes)).await?;
+            steps.time("seal", make::seal(request, volumes.fsid)).await?;
             Ok(said)
         }
     }

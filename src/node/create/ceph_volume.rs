@@ -13,7 +13,7 @@ use crate::node::host::Host;
 use crate::node::state::issued;
 use crate::node::tools::command::{Group, program_named, words};
 use crate::node::tools::redact::last_lines;
-use crate::node::volumes::make::Made;
+use crate::node::volumes::make::NewVolumes;
 
 const CEPH_VOLUME: &str = "ceph-volume";
 /// Limit of one prepare.
@@ -35,20 +35,20 @@ pub(crate) enum Given<'a> {
     /// A disk, for `raw prepare`.
     Disk(&'a Path),
     /// Existing volumes, for `lvm prepare`.
-    Volumes(&'a Made),
+    Volumes(&'a NewVolumes),
 }
 
 fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
     let (mode, data) = match given {
         Given::Disk(node) => ("raw", node.display().to_string()),
-        Given::Volumes(made) => ("lvm", made.data.clone()),
+        Given::Volumes(volumes) => ("lvm", volumes.data.clone()),
     };
     let mut args: Vec<String> = [mode, "prepare", "--bluestore", "--data", &data].map(str::to_owned).into();
     args.extend(["--osd-id".to_owned(), request.osd.0.to_string()]);
-    if let Given::Volumes(made) = given {
-        args.extend(["--osd-fsid".to_owned(), made.fsid.to_string()]);
-        args.extend(made.db.iter().flat_map(|db| ["--block.db".to_owned(), db.clone()]));
-        args.extend(made.wal.iter().flat_map(|wal| ["--block.wal".to_owned(), wal.clone()]));
+    if let Given::Volumes(volumes) = given {
+        args.extend(["--osd-fsid".to_owned(), volumes.fsid.to_string()]);
+        args.extend(volumes.db.iter().flat_map(|db| ["--block.db".to_owned(), db.clone()]));
+        args.extend(volumes.wal.iter().flat_map(|wal| ["--block.wal".to_owned(), wal.clone()]));
         args.extend(request.target.encrypted.then(|| "--dmcrypt".to_owned()));
     }
     if let Some(class) = &request.device_class {
@@ -150,16 +150,16 @@ mod tests {
         let disk = Given::Disk(Path::new("/dev/sdb1"));
         assert_eq!(said(&request, disk), "ceph-volume raw prepare --bluestore --data /dev/sdb1 --osd-id 1");
         let fsid = request.old;
-        let mut made = Made { fsid, data: "ceph-F/osd-block-F".into(), db: None, wal: None };
+        let mut volumes = NewVolumes { fsid, data: "ceph-F/osd-block-F".into(), db: None, wal: None };
         request.device_class = Some("nvme".into());
         let line = format!(
             "ceph-volume lvm prepare --bluestore --data ceph-F/osd-block-F --osd-id 1 --osd-fsid {fsid}"
         );
-        assert_eq!(said(&request, Given::Volumes(&made)), format!("{line} --crush-device-class nvme"));
-        (made.db, made.wal) = (Some("ceph-g/osd-db-F".into()), Some("ceph-g/osd-wal-F".into()));
+        assert_eq!(said(&request, Given::Volumes(&volumes)), format!("{line} --crush-device-class nvme"));
+        (volumes.db, volumes.wal) = (Some("ceph-g/osd-db-F".into()), Some("ceph-g/osd-wal-F".into()));
         (request.target.encrypted, request.device_class) = (true, None);
         assert_eq!(
-            said(&request, Given::Volumes(&made)),
+            said(&request, Given::Volumes(&volumes)),
             format!("{line} --block.db ceph-g/osd-db-F --block.wal ceph-g/osd-wal-F --dmcrypt")
         );
     }

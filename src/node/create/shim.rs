@@ -96,7 +96,7 @@ pub(crate) fn make_folder(folder: &Path, binary: &Path) -> Result<(), NodeError>
 /// Returns the real command to run, after its fsid was saved as issued.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a program of its own: this is its front door, and its way out"
+    reason = "a program of its own: it reads its environment and exits itself"
 )]
 fn pass(name: &str, args: &[OsString]) -> Result<Command, NodeError> {
     let setting = |key: &str| {
@@ -109,7 +109,7 @@ fn pass(name: &str, args: &[OsString]) -> Result<Command, NodeError> {
         setting(OSD_ENV)?.parse().map_err(|error| NodeError::Refused(format!("{OSD_ENV}: {error}")))?;
     match judge(args, osd) {
         Verdict::Pass => {}
-        Verdict::Claim(fsid) => issued::add(Path::new(&setting(ISSUED_ENV)?), fsid)?,
+        Verdict::Issue(fsid) => issued::add(Path::new(&setting(ISSUED_ENV)?), fsid)?,
         Verdict::Refuse(why) => return Err(NodeError::Refused(why)),
     }
     let path = setting(REAL_PATH_ENV)?;
@@ -124,7 +124,7 @@ fn pass(name: &str, args: &[OsString]) -> Result<Command, NodeError> {
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    Claim(OsdFsid),
+    Issue(OsdFsid),
     Refuse(String),
 }
 
@@ -141,7 +141,7 @@ fn judge(args: &[OsString], osd: OsdId) -> Verdict {
     let after: Vec<&str> = words.into_iter().skip(at + 1).collect();
     match after.as_slice() {
         ["new", fsid, id] if id.parse() == Ok(osd) => match fsid.parse() {
-            Ok(fsid) => Verdict::Claim(fsid),
+            Ok(fsid) => Verdict::Issue(fsid),
             Err(error) => Verdict::Refuse(format!("ceph osd new: refused: {error}")),
         },
         ["new", _] => Verdict::Refuse(format!(
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn osd_new_issues_an_fsid_for_our_id_and_for_no_other() {
         let fsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
-        assert_eq!(judged(&format!("{NEW} 3")), Verdict::Claim(fsid));
-        assert_eq!(judged(&format!("osd new {fsid} osd.3 -i -")), Verdict::Claim(fsid));
+        assert_eq!(judged(&format!("{NEW} 3")), Verdict::Issue(fsid));
+        assert_eq!(judged(&format!("osd new {fsid} osd.3 -i -")), Verdict::Issue(fsid));
         let Verdict::Refuse(why) = judged(NEW) else { panic!() };
         assert!(why.contains("--osd-id was ignored"), "{why}");
         for line in [format!("{NEW} 4"), format!("{NEW} 3 4"), "osd new x 3".to_owned(), "osd new".to_owned()]

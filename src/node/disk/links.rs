@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Prefixes of names under by-id that udev derives from a disk's content.
 ///
 /// They change with a wipe, so they do not identify a disk.
-const MADE_OF_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
+const FROM_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
 
 /// All links, with their targets.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Links {
     pub(crate) fn by_id(&self, node: &Path) -> BTreeSet<String> {
         let by_id = self.leading_to(node).filter(|link| link.folder == "by-id");
         by_id
-            .filter(|link| !MADE_OF_CONTENT.iter().any(|no| link.name.starts_with(no)))
+            .filter(|link| !FROM_CONTENT.iter().any(|no| link.name.starts_with(no)))
             .map(|link| link.name.clone())
             .collect()
     }

@@ -55,7 +55,7 @@ pub(crate) async fn recorded(
     let is_only = fitting.len() == 1;
     let (mut seen, known) = (Vec::new(), LvmCache::default());
     for disk in fitting {
-        match look_at(host, &disk, sharing, &known, request).await {
+        match examine_disk(host, &disk, sharing, &known, request).await {
             Ok(examine) => seen.push(FoundDisk { disk, examine, volume: None }),
             Err(error) if is_only => return Err(error),
             // Another disk with the same traits can't be read. Skip it: the proof is on the recorded one.
@@ -89,7 +89,7 @@ pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search
     let mut seen = Vec::new();
     let reading = reading(host, request, Sharing::WithTheDaemon);
     for disk in all.disks {
-        match look_at(host, &disk, reading.sharing, &known, request).await {
+        match examine_disk(host, &disk, reading.sharing, &known, request).await {
             Ok(examine) if examine.about == Some(request.old) => {
                 carriers.push(FoundDisk { disk, examine, volume: None });
             }
@@ -132,7 +132,7 @@ async fn on_partitions(
 }
 
 /// Examines what a disk carries, also through a layer that hides it.
-async fn look_at(
+async fn examine_disk(
     host: &Host,
     disk: &Disk,
     sharing: Sharing,

@@ -155,9 +155,9 @@ fn bluestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     DiskFinding { elsewhere, ..whole(Kind::BluestorePartition, table, data, parts) }
 }
 
-fn whole(made: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, String>) -> DiskFinding {
+fn whole(kind: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, String>) -> DiskFinding {
     let DataFiles { osd_fsid, whoami, cluster, .. } = data.files;
-    on_whole_disk(made, Named { osd_fsid, whoami, cluster }, table, parts, Some(data.fs_uuid.clone()))
+    on_whole_disk(kind, Named { osd_fsid, whoami, cluster }, table, parts, Some(data.fs_uuid.clone()))
 }
 
 #[cfg(test)]

@@ -143,9 +143,9 @@ impl DirectoryPath {
 
     fn proof(&self, root: &OwnedFd) -> Result<Proof, NodeError> {
         let files = files::of_root(root, self.path.as_ref())?;
-        let made = self.kind(&files)?;
+        let kind = self.kind(&files)?;
         let DataFiles { osd_fsid, whoami, cluster, .. } = files;
-        Ok(Proof::Directory { made, path: self.path.clone(), osd_fsid, whoami, cluster })
+        Ok(Proof::Directory { made: kind, path: self.path.clone(), osd_fsid, whoami, cluster })
     }
 
     /// Returns the kind, if all parts of the OSD are in the directory.

@@ -111,7 +111,7 @@ async fn directory_osd_is_proven_by_its_files_and_only_it_is_removed() {
         [(Scene::new(), Kind::FilestoreDirectory), (Scene::bluestore(), Kind::BluestoreDirectory)]
     {
         let proof = scene.proof().await.unwrap();
-        assert_eq!(proof.made(), Some(kind));
+        assert_eq!(proof.kind(), Some(kind));
         assert!(matches!(&proof, Proof::Directory { path, .. } if path == HOST_PATH));
         let NodeRequest { old, osd, cluster, .. } = scene.request.clone();
         assert_eq!(proof.names(), Some((old, osd, cluster)));

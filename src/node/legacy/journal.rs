@@ -51,6 +51,6 @@ mod tests {
         assert_eq!(parse(&other), None);
         other[0] = 4;
         other[FSID_AT..FSID_AT + 16].fill(0);
-        assert_eq!(parse(&other), None, "none is given: nobody's");
+        assert_eq!(parse(&other), None, "an fsid of zeros is none");
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct Named {
 
 /// Returns a proof only if the whole disk is this OSD's: a rebuild takes all of the disk.
 pub(super) fn on_whole_disk(
-    made: Kind,
+    kind: Kind,
     named: Named,
     table: &Table<'_>,
     parts: BTreeMap<Role, String>,
@@ -76,11 +76,11 @@ pub(super) fn on_whole_disk(
     if !others.is_empty() {
         let others = others.join(", ");
         let what =
-            format!("{made} of OSD {osd_fsid} ({whoami}), and partitions that are not its own: {others}");
+            format!("{kind} of OSD {osd_fsid} ({whoami}), and partitions that are not its own: {others}");
         return DiskFinding::other(what, about);
     }
-    let proof = Some(Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster });
-    DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
+    let proof = Some(Proof::Partitions { made: kind, parts, fs_uuid, osd_fsid, whoami, cluster });
+    DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about) }
 }
 
 /// Reads this part of the proof again.

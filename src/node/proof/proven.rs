@@ -82,7 +82,7 @@ impl Differences {
                 "{name} was alone in its volume group, but its volume group has other volumes now"
             ));
         }
-        let same_kind = expected.made().is_some() && expected.made() == found.made();
+        let same_kind = expected.kind().is_some() && expected.kind() == found.kind();
         if same_kind && recorded.len() == seen.len() {
             for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {
                 self.note(what, recorded.as_str(), seen.as_str());
@@ -121,7 +121,7 @@ fn marks(proof: &Proof) -> Vec<(String, String)> {
 }
 
 fn kind(proof: &Proof) -> String {
-    proof.made().map_or_else(|| "an available disk".to_owned(), |made| made.to_string())
+    proof.kind().map_or_else(|| "an available disk".to_owned(), |kind| kind.to_string())
 }
 
 #[cfg(test)]

@@ -39,6 +39,6 @@ fn disk_with_own_content_precedes_identical_blank_disks() {
     };
     assert_eq!(of(&[&Content::Blank, &stone, &other], false), 1);
     assert_eq!(of(&[&Content::Blank, &other], false), 1);
-    assert_eq!(of(&[&Content::Blank, &Content::Blank], false), 2, "nobody can tell which");
-    assert_eq!((of(&[&other], false), of(&[&other], true)), (0, 1), "the only one is looked at, and refused");
+    assert_eq!(of(&[&Content::Blank, &Content::Blank], false), 2, "both match");
+    assert_eq!((of(&[&other], false), of(&[&other], true)), (0, 1), "the only one is examined, and refused");
 }

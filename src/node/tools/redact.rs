@@ -20,8 +20,8 @@ pub(crate) fn redact(text: &str) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c| !is_base64(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        let looks_secret = word.len() >= KEY_CHARS && (word.ends_with('=') || word.contains("AQ"));
-        clean.push_str(if looks_secret { "<key>" } else { word });
+        let is_secret = word.len() >= KEY_CHARS && (word.ends_with('=') || word.contains("AQ"));
+        clean.push_str(if is_secret { "<key>" } else { word });
         let next = after.find(is_base64).unwrap_or(after.len());
         let (between, following) = after.split_at(next);
         clean.push_str(between);

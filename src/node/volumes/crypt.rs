@@ -40,9 +40,12 @@ pub(super) async fn examine(
             format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
         return Ok(DiskFinding::other(what, about));
     }
-    let (made, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
+    let (kind, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
     let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
-    Ok(DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })
+    Ok(DiskFinding {
+        proof,
+        ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about)
+    })
 }
 
 /// Returns the finding for a header that was recorded with the OSD, if `header` is that one.

@@ -19,7 +19,7 @@ use crate::node::volumes::seen;
 
 /// Arguments for ceph-volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct NewVolumes {
     /// fsid of the new OSD.
     pub(crate) fsid: OsdFsid,
     /// `VG/LV` of the data.
@@ -39,7 +39,7 @@ pub(crate) async fn make(
     request: &NodeRequest,
     evidence: &Evidence,
     disk: &Disk,
-) -> Result<Made, NodeError> {
+) -> Result<NewVolumes, NodeError> {
     let fsid = OsdFsid::new(uuid::Uuid::new_v4())
         .ok_or_else(|| NodeError::NotDone("a random uuid was all zeros".to_owned()))?;
     issued::add(&issued::path(&host.state, request.osd, &request.record), fsid)?;
@@ -65,7 +65,7 @@ pub(crate) async fn make(
         Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
         create(&group, &block(fsid), &tags, None, None).await?
     };
-    Ok(Made { fsid, data, db, wal })
+    Ok(NewVolumes { fsid, data, db, wal })
 }
 
 /// Creates a volume like the auxiliary one of the old OSD: as large, in the same group.

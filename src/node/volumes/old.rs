@@ -114,16 +114,16 @@ impl Main<'_> {
             Within::Proven { luks, auxiliary } => (luks, auxiliary),
             Within::Not(what) => return other(&what),
         };
-        let made = made(lv);
+        let kind = kind_of(lv);
         let alone = physical.holds_only(&lv.uuid) && disk.parent.is_none();
         let (osd_fsid, volume, group) = (request.old, lv.uuid.clone(), physical.group_uuid.clone());
-        let proof = Proof::Volume { made, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
+        let proof = Proof::Volume { made: kind, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
         Ok(DiskFinding {
             proof: Some(proof),
             auxiliary,
             // Only the volume is recreated if others share its group.
             usable_bytes: (!alone).then_some(lv.size_bytes),
-            ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about)
+            ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about)
         })
     }
 
@@ -251,7 +251,7 @@ enum Within {
     Not(String),
 }
 
-fn made(lv: &Lv) -> Kind {
+fn kind_of(lv: &Lv) -> Kind {
     match (lv.ceph.kind.as_deref(), lv.ceph.encrypted) {
         (Some("data"), _) => Kind::FilestoreLvm,
         (_, true) => Kind::LvmCrypt,
@@ -316,16 +316,16 @@ mod tests {
         let neighbour = lv("data-7", &[]);
         let examine = gone(&physical(&tombstone), &[&neighbour], &request);
         assert_eq!(examine.content, Tombstone::of(&request).into_content());
-        let made = lv(&block(new), &of_new);
+        let volume_of_new = lv(&block(new), &of_new);
         for tags in [&tombstone[..], &[]] {
-            let examine = gone(&physical(tags), &[&neighbour, &made], &request);
+            let examine = gone(&physical(tags), &[&neighbour, &volume_of_new], &request);
             assert_eq!((examine.about, examine.proof), (Some(new), None), "{tags:?}");
         }
         // Another OSD's volume in the same group, or a volume with a changed name: osd-migrate does not judge
         // it.
         let mut other = request.clone();
         other.osd = OsdId(9);
-        for (request, volume) in [(&other, &made), (&request, &lv("osd-block-x", &of_new))] {
+        for (request, volume) in [(&other, &volume_of_new), (&request, &lv("osd-block-x", &of_new))] {
             let examine = gone(&physical(&[]), &[&neighbour, volume], request);
             assert!(
                 matches!(examine.content, Content::Other { .. }) && examine.about.is_none(),
@@ -338,7 +338,7 @@ mod tests {
     fn lv_kind_is_read_from_its_tags() {
         let with = |kind: &str, encrypted: bool| {
             let ceph = CephTags { kind: Some(kind.to_owned()), encrypted, ..CephTags::default() };
-            made(&Lv { ceph, ..lv("x", &[]) })
+            kind_of(&Lv { ceph, ..lv("x", &[]) })
         };
         assert_eq!(with("block", false), Kind::Lvm);
         assert_eq!(with("block", true), Kind::LvmCrypt);

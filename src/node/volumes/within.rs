@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn pv_of_the_old_osd_is_distinguished_from_another_own_pv() {
         let request = request("n1");
-        let claim: OsdFsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
-        assert!(is_another_of_ours(&pv_uuid(claim), &request));
+        let issued: OsdFsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
+        assert!(is_another_of_ours(&pv_uuid(issued), &request));
         assert!(!is_another_of_ours(&pv_uuid(request.old), &request));
         assert!(!is_another_of_ours("Ao5qUn-V1bQ-Uleu-Foce-fHoD-miwx-vHL2lB", &request));
     }

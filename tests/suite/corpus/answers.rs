@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use osd_migrate::ceph::Answers;
 use serde_json::{Value, json};
 
-use super::cluster::{CLUSTER, Cluster, Made, OBJECT, Osd, Pool, State, fsid};
+use super::cluster::{CLUSTER, Cluster, Layout, OBJECT, Osd, Pool, State, fsid};
 use super::pg::{self, Detail};
 
 /// Epoch of the osdmap.
@@ -229,7 +229,7 @@ fn metadata(cluster: &Cluster, osd: &Osd) -> Value {
         "devices": disk, "device_ids": format!("{disk}=ATA_ST18000NM000J-2TV_ZR5{:05}", osd.id),
         "device_paths": format!("{disk}=/dev/disk/by-path/pci-0000:18:00.0-scsi-0:0:{}:0", osd.disk),
     });
-    let own = if osd.made == Made::Filestore { filestore(&disk) } else { bluestore(osd, &disk) };
+    let own = if osd.layout == Layout::Filestore { filestore(&disk) } else { bluestore(osd, &disk) };
     for (key, value) in own.as_object().unwrap() {
         all[key] = value.clone();
     }
@@ -247,10 +247,10 @@ fn filestore(disk: &str) -> Value {
 }
 
 fn bluestore(osd: &Osd, disk: &str) -> Value {
-    let (is_mapped, second) = match osd.made {
-        Made::Multipath => (true, Some(format!("sdb{disk}"))), // the other path to the same disk
-        Made::HostLuks | Made::Lvm | Made::LvmCrypt => (true, None),
-        Made::Filestore | Made::ByHand | Made::Raw | Made::NoSerial => (false, None),
+    let (is_mapped, second) = match osd.layout {
+        Layout::Multipath => (true, Some(format!("sdb{disk}"))), // the other path to the same disk
+        Layout::HostLuks | Layout::Lvm | Layout::LvmCrypt => (true, None),
+        Layout::Filestore | Layout::ByHand | Layout::Raw | Layout::NoSerial => (false, None),
     };
     let node = if is_mapped { format!("/dev/dm-{}", osd.disk) } else { format!("/dev/{disk}") };
     let mut all = json!({
@@ -270,7 +270,7 @@ fn bluestore(osd: &Osd, disk: &str) -> Value {
         all["device_ids"] = json!(format!("{disk}={id},{second}={id}"));
         all["device_paths"] = json!("");
     }
-    if osd.made == Made::NoSerial {
+    if osd.layout == Layout::NoSerial {
         all["device_ids"] = json!("");
         all["device_paths"] =
             json!(format!("{disk}=/dev/disk/by-path/virtio-pci-0000:00:{:02x}.0", osd.disk + 6));
@@ -309,7 +309,7 @@ fn osd_df(cluster: &Cluster) -> Value {
     let nodes = cluster.osds.iter().map(|osd| {
         let data = stored.get(&osd.id).copied().unwrap_or(0);
         let known = osd.has_metadata();
-        let (meta, omap) = if osd.made == Made::Filestore { (0, 0) } else { (2_097_152, 1024) };
+        let (meta, omap) = if osd.layout == Layout::Filestore { (0, 0) } else { (2_097_152, 1024) };
         json!({
             "id": osd.id, "device_class": "hdd", "name": format!("osd.{}", osd.id), "type": "osd",
             "type_id": 0, "crush_weight": 16.366,
@@ -329,7 +329,7 @@ fn osd_df(cluster: &Cluster) -> Value {
 /// Returns the config keys: the mons keep the keys of encrypted OSDs, but know nothing of those that the host
 /// opens.
 fn config_keys(cluster: &Cluster) -> Value {
-    let encrypted = cluster.osds.iter().filter(|osd| osd.made == Made::LvmCrypt);
+    let encrypted = cluster.osds.iter().filter(|osd| osd.layout == Layout::LvmCrypt);
     let keys = encrypted.map(|osd| format!("dm-crypt/osd/{}/luks", fsid(osd.id)));
     json!(
         ["config-history/1/", "mgr/devicehealth/last_scrape"]

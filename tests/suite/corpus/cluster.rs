@@ -32,7 +32,7 @@ pub(crate) const TENTACLE: Release = Release {
 
 /// Layout of an OSD on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Made {
+pub(crate) enum Layout {
     /// Filestore on ceph-disk's partitions.
     Filestore,
     /// BlueStore on a whole disk, started without ceph-volume.
@@ -70,7 +70,7 @@ pub(crate) struct Osd {
     pub(crate) host: usize,
     /// Number of the OSD's disk on the host.
     pub(crate) disk: u32,
-    pub(crate) made: Made,
+    pub(crate) layout: Layout,
     pub(crate) state: State,
 }
 
@@ -152,7 +152,7 @@ impl Cluster {
             id,
             host: usize::try_from(id / osds).unwrap(),
             disk: id % osds,
-            made: Made::Raw,
+            layout: Layout::Raw,
             state: State::Up,
         };
         Self {
@@ -169,9 +169,9 @@ impl Cluster {
 
     /// Sets the layout of each OSD to what `of` returns.
     #[must_use]
-    pub(crate) fn made(mut self, of: impl Fn(&Osd) -> Made) -> Self {
+    pub(crate) fn layout(mut self, of: impl Fn(&Osd) -> Layout) -> Self {
         for osd in &mut self.osds {
-            osd.made = of(osd);
+            osd.layout = of(osd);
         }
         self
     }
@@ -293,7 +293,7 @@ pub(crate) const CLUSTER: &str = "c0a9b5e2-5ca1-4e00-8000-00000c0ffee0";
 impl Osd {
     /// Returns the kernel's name of the disk below the OSD.
     pub(crate) fn kernel_name(&self) -> String {
-        if self.made == Made::NoSerial {
+        if self.layout == Layout::NoSerial {
             return format!("vd{}", letters(self.disk + 1));
         }
         format!("sd{}", letters(self.disk + 1)) // sda is the host's system

@@ -11,7 +11,7 @@ use osd_migrate::k8s::{K8s, Place};
 use serde_json::{Value, json};
 
 use super::answers::image;
-use super::cluster::{CLUSTER, Cluster, Host, Made, Osd, State, fsid};
+use super::cluster::{CLUSTER, Cluster, Host, Layout, Osd, State, fsid};
 use crate::runbook::read;
 
 const NAMESPACE: &str = "rook-ceph";
@@ -111,12 +111,15 @@ impl Templates {
     /// Returns the captured Deployment with another id, host, fsid, image and device, as its controller sees
     /// it.
     fn deployment(&self, cluster: &Cluster, osd: &Osd) -> Value {
-        let (template, id, host, old) = match osd.made {
-            Made::Filestore => (&self.filestore, "7", "h2", "067fb35a-00a7-4f1a-9ad9-2b329c5332a3"),
-            Made::ByHand => (&self.by_hand, "8", "h3", "1da2aa7b-be64-46f3-ae86-fac0f4e02abb"),
-            Made::Raw | Made::NoSerial | Made::Multipath | Made::HostLuks | Made::Lvm | Made::LvmCrypt => {
-                (&self.raw, "2", "h3", "198dd222-bbd2-4aaf-b9b7-ef0750c8c510")
-            }
+        let (template, id, host, old) = match osd.layout {
+            Layout::Filestore => (&self.filestore, "7", "h2", "067fb35a-00a7-4f1a-9ad9-2b329c5332a3"),
+            Layout::ByHand => (&self.by_hand, "8", "h3", "1da2aa7b-be64-46f3-ae86-fac0f4e02abb"),
+            Layout::Raw
+            | Layout::NoSerial
+            | Layout::Multipath
+            | Layout::HostLuks
+            | Layout::Lvm
+            | Layout::LvmCrypt => (&self.raw, "2", "h3", "198dd222-bbd2-4aaf-b9b7-ef0750c8c510"),
         };
         let number = osd.id;
         let pairs = [
@@ -134,10 +137,10 @@ impl Templates {
         for (from, to) in pairs {
             text = text.replace(&from, &to);
         }
-        if matches!(osd.made, Made::Lvm | Made::LvmCrypt) {
+        if matches!(osd.layout, Layout::Lvm | Layout::LvmCrypt) {
             text = text.replace("\"value\": \"raw\"", "\"value\": \"lvm\"");
         }
-        if osd.made == Made::LvmCrypt {
+        if osd.layout == Layout::LvmCrypt {
             text = text.replace("\"encrypted\": \"false\"", "\"encrypted\": \"true\"");
         }
         let mut deployment: Value = serde_json::from_str(&text).unwrap();
@@ -164,11 +167,13 @@ fn uid(osd: u32, kind: &str) -> String {
 
 /// Returns the device that the OSD's Deployment names.
 fn block_path(osd: &Osd) -> String {
-    match osd.made {
-        Made::Multipath => format!("/dev/mapper/mpath{}", osd.disk),
-        Made::HostLuks => format!("/dev/mapper/luks-{}", osd.disk),
-        Made::Lvm | Made::LvmCrypt => format!("/dev/ceph-{}/osd-block-{}", fsid(osd.id), fsid(osd.id)),
-        Made::Filestore | Made::ByHand | Made::Raw | Made::NoSerial => format!("/dev/{}", osd.kernel_name()),
+    match osd.layout {
+        Layout::Multipath => format!("/dev/mapper/mpath{}", osd.disk),
+        Layout::HostLuks => format!("/dev/mapper/luks-{}", osd.disk),
+        Layout::Lvm | Layout::LvmCrypt => format!("/dev/ceph-{}/osd-block-{}", fsid(osd.id), fsid(osd.id)),
+        Layout::Filestore | Layout::ByHand | Layout::Raw | Layout::NoSerial => {
+            format!("/dev/{}", osd.kernel_name())
+        }
     }
 }
 
@@ -296,7 +301,7 @@ fn operator() -> Value {
 
 fn pdb() -> Value {
     json!({
-        "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE, "uid": "budget", "resourceVersion": "2",
+        "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE, "uid": "pdb", "resourceVersion": "2",
         "generation": 1},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}},
         "status": {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 1, "expectedPods": 1},

@@ -21,7 +21,7 @@ use osd_migrate::domain::policy::Policy;
 
 use crate::runbook::{read, root};
 use crate::support::build::noon;
-use cluster::{Cluster, Made, PACIFIC, Pool, REEF, State, TENTACLE};
+use cluster::{Cluster, Layout, PACIFIC, Pool, REEF, State, TENTACLE};
 use pg::Detail;
 
 fn policy() -> Policy {
@@ -29,7 +29,7 @@ fn policy() -> Policy {
 }
 
 /// Observes the whole cluster, with Ceph's answers to the questions of a plan without open records.
-async fn look(cluster: &Cluster) -> Observation {
+async fn observe(cluster: &Cluster) -> Observation {
     let ceph = answers::answers(cluster, Detail::Whole).seen().unwrap();
     let mut seen = Observation { at: noon(), ceph, kube: kube::observe(cluster).await };
     ask(cluster, &mut seen);
@@ -52,7 +52,7 @@ fn ask(cluster: &Cluster, seen: &mut Observation) {
 }
 
 async fn check(name: &str, cluster: &Cluster) {
-    let seen = look(cluster).await;
+    let seen = observe(cluster).await;
     let found = page::page(cluster, &policy(), &seen);
     let path = format!("tests/suite/corpus/golden/{name}.txt");
     if option_env!("CORPUS_WRITE").is_some() {
@@ -69,9 +69,9 @@ const RBD: Pool = Pool { id: 1, name: "rbd", size: 3, min_size: 2, data_chunks: 
 ///
 /// Some disks died long ago, the first of them on the first host.
 fn pacific() -> Cluster {
-    let made = |osd: &cluster::Osd| [Made::Filestore, Made::ByHand, Made::Raw][osd.id as usize % 3];
+    let layout = |osd: &cluster::Osd| [Layout::Filestore, Layout::ByHand, Layout::Raw][osd.id as usize % 3];
     Cluster::new(PACIFIC, 16, 12, 30)
-        .made(made)
+        .layout(layout)
         .state(&[0, 37, 181, 300], State::Dead)
         .state(&[359], State::NeverBooted)
         .pool(RBD)
@@ -82,17 +82,17 @@ fn pacific() -> Cluster {
 
 /// Returns a cluster with all kinds of devices that a host may put below an OSD, and with a cordoned node.
 fn reef() -> Cluster {
-    let made = |osd: &cluster::Osd| match (osd.host % 6, osd.disk) {
-        (0, _) => Made::Multipath,
-        (1, _) => Made::HostLuks,
-        (2, _) => Made::NoSerial,
-        (3, _) => Made::Lvm,
-        (4, _) => Made::LvmCrypt,
-        (_, 0..4) => Made::ByHand,
-        (_, _) => Made::Raw,
+    let layout = |osd: &cluster::Osd| match (osd.host % 6, osd.disk) {
+        (0, _) => Layout::Multipath,
+        (1, _) => Layout::HostLuks,
+        (2, _) => Layout::NoSerial,
+        (3, _) => Layout::Lvm,
+        (4, _) => Layout::LvmCrypt,
+        (_, 0..4) => Layout::ByHand,
+        (_, _) => Layout::Raw,
     };
     Cluster::new(REEF, 18, 12, 24)
-        .made(made)
+        .layout(layout)
         .host(5, |host| host.cordoned = true)
         .pool(RBD)
         .pool(Pool { id: 2, name: "ec", size: 6, min_size: 5, data_chunks: Some(4), pgs: 512 })
@@ -103,9 +103,9 @@ fn reef() -> Cluster {
 ///
 /// Legacy OSDs are among others.
 fn tentacle() -> Cluster {
-    let made = |osd: &cluster::Osd| if osd.disk < 3 { Made::ByHand } else { Made::Raw };
+    let layout = |osd: &cluster::Osd| if osd.disk < 3 { Layout::ByHand } else { Layout::Raw };
     Cluster::new(TENTACLE, 20, 20, 20)
-        .made(made)
+        .layout(layout)
         .pool(RBD)
         .pool_on(Pool { id: 2, name: "scratch", size: 2, min_size: 1, pgs: 128, ..RBD }, |osd| osd.host < 4)
         .balancing(200)
@@ -114,10 +114,10 @@ fn tentacle() -> Cluster {
 
 /// Returns a cluster with a node that is away: its OSDs are down, and PGs have missing copies.
 fn node_lost() -> Cluster {
-    let made = |osd: &cluster::Osd| if osd.disk < 3 { Made::ByHand } else { Made::Raw };
+    let layout = |osd: &cluster::Osd| if osd.disk < 3 { Layout::ByHand } else { Layout::Raw };
     let lost: Vec<u32> = (60..80).collect();
     Cluster::new(REEF, 21, 20, 20)
-        .made(made)
+        .layout(layout)
         .state(&lost, State::Down)
         .host(3, |host| host.ready = false)
         .pool(RBD)

@@ -11,7 +11,7 @@ use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::{classify, plan, preview};
 
 use super::answers::answers;
-use super::cluster::{self, Cluster, Host, Made, PACIFIC, Pool, fsid};
+use super::cluster::{self, Cluster, Host, Layout, PACIFIC, Pool, fsid};
 use super::pg::Detail;
 use super::{RBD, ask, kube, policy};
 use crate::support::build::noon;
@@ -57,9 +57,10 @@ fn assert_growth(what: &str, small: f64, large: f64) {
 
 /// Returns a cluster with half its OSDs legacy and 33 PGs on each OSD.
 fn shape(hosts: u32) -> Cluster {
-    let made =
-        |osd: &cluster::Osd| [Made::Filestore, Made::Raw, Made::ByHand, Made::Raw][osd.id as usize % 4];
-    Cluster::new(PACIFIC, 7, hosts, 25).made(made)
+    let layout = |osd: &cluster::Osd| {
+        [Layout::Filestore, Layout::Raw, Layout::ByHand, Layout::Raw][osd.id as usize % 4]
+    };
+    Cluster::new(PACIFIC, 7, hosts, 25).layout(layout)
 }
 
 fn with_pool(hosts: u32, pool: &Pool) -> Cluster {
@@ -71,11 +72,11 @@ fn with_pool(hosts: u32, pool: &Pool) -> Cluster {
 /// Each Deployment and node is one that was read, with other names.
 fn seen(cluster: &Cluster) -> Observation {
     let ceph = answers(cluster, Detail::Read).seen().unwrap();
-    let kinds = [Made::Filestore, Made::Raw, Made::ByHand];
-    let small = Cluster::new(PACIFIC, 1, 1, 3).made(|osd| kinds[osd.id as usize]);
+    let kinds = [Layout::Filestore, Layout::Raw, Layout::ByHand];
+    let small = Cluster::new(PACIFIC, 1, 1, 3).layout(|osd| kinds[osd.id as usize]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let read: Kube = runtime.block_on(kube::observe(&small));
-    let by_kind: BTreeMap<Made, &Daemon> = kinds.into_iter().zip(read.daemons.values()).collect();
+    let by_kind: BTreeMap<Layout, &Daemon> = kinds.into_iter().zip(read.daemons.values()).collect();
     let node = read.nodes.values().next().unwrap();
     let daemons = cluster.osds.iter().map(|osd| {
         let name = format!("rook-ceph-osd-{}", osd.id);
@@ -84,7 +85,7 @@ fn seen(cluster: &Cluster) -> Observation {
             fsid: fsid(osd.id).parse().ok(),
             node: Some(NodeName(cluster.host_of(osd).name.clone())),
             name,
-            ..by_kind[&osd.made].clone()
+            ..by_kind[&osd.layout].clone()
         };
         (OsdId(osd.id), daemon)
     });

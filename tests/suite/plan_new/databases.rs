@@ -40,7 +40,7 @@ fn database_disk_is_chosen_by_inventory_and_sent_to_the_agent() {
     assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are selected")));
     let metadata = run.world.ceph.slots[&OSD].metadata.clone().unwrap();
     assert!(metadata.dedicated_db && metadata.device_mapper);
-    assert!(run.world.kube.inventories.is_empty(), "swept");
+    assert!(run.world.kube.inventories.is_empty(), "deleted");
 }
 
 #[test]

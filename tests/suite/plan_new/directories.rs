@@ -178,8 +178,8 @@ fn directory_osd_is_refused_after_three_failed_inventories() {
     let mut run = Run::of(example::in_directory());
     for _ in 0..3 {
         run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
-        let look = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
-        run.world.happen(&Happening::InventoryJobDies(look));
+        let job = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        run.world.happen(&Happening::InventoryJobDies(job));
     }
     let summary = run.summary();
     assert!(summary.refused[0].1.contains("3 times"), "{summary:?}");
@@ -254,7 +254,7 @@ fn disk_taken_after_destroy_halts_with_the_recovery_commands() {
 #[test]
 fn disk_cleared_after_the_halt_is_inspected_again_and_used() {
     let (mut run, _) = taken_past_destroy();
-    assert!(matches!(run.next(), Next::Halt(_)), "as long as the last look is young");
+    assert!(matches!(run.next(), Next::Halt(_)), "as long as the last inspection is recent");
     run.world.disks.get_mut("disk-new").unwrap().content = Content::Blank;
     run.world.happen(&Happening::Minutes(3));
     assert_eq!(run.finished(), []);
@@ -289,11 +289,11 @@ fn directory_that_can_not_be_removed_is_reported_with_command() {
         (NodeTask::Clear, "uncleared")
     );
     let summary = run.summary();
-    let told = format!(
+    let message = format!(
         "the old directory {PATH} is still on node h1. Check it, then remove it on that node: rm -r --one-file-system \
          {PATH} ("
     );
-    assert!(summary.problems.iter().any(|(_, why)| why.starts_with(&told)), "{summary:?}");
+    assert!(summary.problems.iter().any(|(_, why)| why.starts_with(&message)), "{summary:?}");
     assert!(summary.quarantined.is_empty() && run.ledger.records.is_empty());
     assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH), "it contains another OSD now");
     assert!(run.world.ceph.slots[&OSD].up);

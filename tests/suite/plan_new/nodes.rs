@@ -10,7 +10,7 @@ use super::*;
 #[test]
 fn nodes_come_in_sequence_and_save_before_each_inventory() {
     let mut run = Run::of(example::empty());
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let next = run.until(|next| {
             matches!(
@@ -22,13 +22,13 @@ fn nodes_come_in_sequence_and_save_before_each_inventory() {
         });
         match next {
             Next::Save { ledger, why: Saving::Node { node, status, message, .. }, .. } => {
-                told.push(format!("{node} {} {message}", status.code()).trim().to_owned());
+                reported.push(format!("{node} {} {message}", status.code()).trim().to_owned());
                 run.ledger = ledger;
             }
             Next::Do(act) => {
                 let Act::Node(NodeAct::Inventory { request, .. }) = &act else { panic!() };
                 assert_eq!((request.run.as_str(), request.number), ("first", 1));
-                told.push(format!("look at {}", request.node));
+                reported.push(format!("inventory of {}", request.node));
                 run.world.act(&act).unwrap();
             }
             _ => break,
@@ -37,12 +37,12 @@ fn nodes_come_in_sequence_and_save_before_each_inventory() {
     let of_node = |node: &str| {
         [
             format!("{node} computingDiff"),
-            format!("look at {node}"),
+            format!("inventory of {node}"),
             format!("{node} orchestrating 1 disks are to become OSDs"),
             format!("{node} completed created OSDs on 1 disks"),
         ]
     };
-    assert_eq!(told, ["h1", "h2", "h3"].map(of_node).concat());
+    assert_eq!(reported, ["h1", "h2", "h3"].map(of_node).concat());
     assert_eq!(run.world.ceph.slots.len(), 3);
 }
 
@@ -51,15 +51,15 @@ fn node_with_three_failed_inventories_holds_up_no_other() {
     let mut run = Run::of(example::empty());
     for number in 1..=3 {
         run.until(|next| matches!(next, Next::Wait(Wait::Inventory { node, .. }) if node.0 == "h1"));
-        let look = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
-        assert!(look.ends_with(&format!("-{number}")), "{look}");
-        run.world.happen(&Happening::InventoryJobDies(look));
+        let job = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        assert!(job.ends_with(&format!("-{number}")), "{job}");
+        run.world.happen(&Happening::InventoryJobDies(job));
     }
     let problems = run.finished();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].0 == "h1" && problems[0].1.contains("3 times"), "{problems:?}");
     assert_eq!(run.world.ceph.slots.len(), 2);
-    assert!(run.world.kube.inventories.is_empty(), "they are swept");
+    assert!(run.world.kube.inventories.is_empty(), "they are deleted");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn node_gets_one_inventory_in_each_run() {
     let mut run = Run::of(example::one_more());
     assert_eq!(run.finished(), []);
     run.world.add_disk("disk-later", "h1", 6 << 30);
-    assert_eq!(run.finished(), [], "the same run has looked");
+    assert_eq!(run.finished(), [], "the same run has its inventory");
     assert_eq!(run.world.ceph.slots.len(), 4);
     run.policy.run = "second".to_owned();
     assert_eq!(run.finished(), []);
@@ -196,7 +196,7 @@ fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
         );
         assert_eq!(run.finished(), []);
         assert_eq!(run.world.ceph.slots.len(), 4);
-        assert!(run.world.kube.inventories.is_empty(), "it is swept at the end");
+        assert!(run.world.kube.inventories.is_empty(), "it is deleted at the end");
     }
     let mut late = replaced(&first, "second");
     late.world.happen(&Happening::Minutes(10));

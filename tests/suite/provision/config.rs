@@ -64,8 +64,8 @@ fn osd_config_of_device_precedes_node_and_node_the_cluster() {
     assert_eq!(db_of(levels(sized(1024), metadata("nvme0n1"), sized(4096))), nvme(0, Some(4096)));
 
     let count = |count| DeviceConfig { osds_per_device: Some(count), ..none() };
-    assert_eq!(levels(count(2), count(1), none()).made(), ["sdb"]);
-    assert_eq!(levels(count(1), none(), count(2)).made(), Vec::<String>::new());
+    assert_eq!(levels(count(2), count(1), none()).new_osds(), ["sdb"]);
+    assert_eq!(levels(count(1), none(), count(2)).new_osds(), Vec::<String>::new());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn osd_config_that_is_unsupported_is_rejected_and_reported_once() {
     ];
     for (change, why) in changes {
         let case = Case::of(all(), &disks).with(change);
-        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
+        assert_eq!(case.new_osds(), Vec::<String>::new(), "{why}");
         let expected = format!("sdb, sdc cannot become an OSD: {why}");
         check!(&case.problems()[..], [only] if only.starts_with(&expected));
         check!(case.verdict("sdb"), Verdict::Rejected(_));
@@ -177,7 +177,7 @@ fn device_class_label_of_a_node_applies_if_nothing_else_does() {
 fn db_and_wal_sizes_without_effect_are_reported_for_new_osds() {
     let wal = DeviceConfig { wal_size_mb: Some(576), ..sized(1024) };
     let case = levels(none(), none(), wal.clone());
-    assert_eq!(case.made(), ["sdb"]);
+    assert_eq!(case.new_osds(), ["sdb"]);
     check!(&case.problems()[..], [first, second]
         if first.starts_with("databaseSizeMB 1024 has no effect without a metadataDevice")
             && second.starts_with("walSizeMB 576 has no effect"));

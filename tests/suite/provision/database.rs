@@ -72,14 +72,14 @@ fn existing_osd_reports_why_its_database_is_not_possible() {
         device(case).state = DiskState::Rejected { why: Rejection::Signature { kind: "xfs".to_owned() } };
     });
     assert_eq!(why(&formatted), "its metadataDevice nvme0n1 cannot be used: a signature of xfs");
-    assert_eq!(formatted.made(), Vec::<String>::new(), "it is reserved for databases");
+    assert_eq!(formatted.new_osds(), Vec::<String>::new(), "it is reserved for databases");
 }
 
 #[test]
 fn metadata_device_never_becomes_an_osd() {
     for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {
         let case = shared(&["sdb"], 10_000).with(|case| case.storage().config = metadata(name));
-        assert_eq!(case.made(), ["sdb"], "{name}");
+        assert_eq!(case.new_osds(), ["sdb"], "{name}");
         check!(case.verdict("nvme0n1"), Verdict::Rejected(why) if why.contains("reserved for the databases"));
         assert_eq!(case.problems(), Vec::<String>::new(), "{name}");
     }
@@ -87,10 +87,10 @@ fn metadata_device_never_becomes_an_osd() {
     let partition = free_partition("nvme0n1p1", "nvme0n1");
     let part = Case::of(devices(&["sdb", "nvme0n1p1"]), &[free("sdb"), free("nvme0n1"), partition])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
-    assert_eq!(part.made(), ["sdb"]);
+    assert_eq!(part.new_osds(), ["sdb"]);
     let of_a_device = Case::of(devices(&["sdb", "nvme0n1"]), &[free("sdb"), free("nvme0n1")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
-    assert_eq!(of_a_device.made(), ["sdb"]);
+    assert_eq!(of_a_device.new_osds(), ["sdb"]);
     // Selected by name as well: the owner's declaration contradicts itself.
     check!(&of_a_device.problems()[..], [only] if only.starts_with("nvme0n1 cannot become an OSD: it is reserved"));
     // A metadata device of another level that is not in effect does not count.
@@ -99,7 +99,7 @@ fn metadata_device_never_becomes_an_osd() {
             case.storage().config = metadata("nvme0n1");
             case.storage().nodes[0].config = metadata("");
         });
-    assert_eq!(taken_back.made(), ["sdb", "nvme0n1"]);
+    assert_eq!(taken_back.new_osds(), ["sdb", "nvme0n1"]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn unavailable_metadata_device_is_reported_and_blocks_its_osds() {
     ];
     for (change, why) in cases {
         let case = shared(&["sdb", "sdc"], 10_000).with(change);
-        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
+        assert_eq!(case.new_osds(), Vec::<String>::new(), "{why}");
         assert_eq!(case.problems(), [format!("sdb, sdc cannot become an OSD: {why}")]);
     }
 }
@@ -147,7 +147,7 @@ fn unavailable_metadata_device_is_reported_and_blocks_its_osds() {
 fn missing_metadata_device_blocks_only_osds_that_want_it() {
     let case = Case::of(devices(&["sdb", "sdc"]), &[free("sdb"), free("sdc")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme9n1"));
-    assert_eq!(case.made(), ["sdc"]);
+    assert_eq!(case.new_osds(), ["sdc"]);
 }
 
 #[test]
@@ -160,16 +160,16 @@ fn metadata_device_with_databases_of_this_cluster_is_shared() {
     ] {
         let case =
             shared(&["sdb"], 10_000).with(with_databases).with(|case| device(case).state = state.clone());
-        assert_eq!(case.made(), ["sdb"], "{state:?}");
+        assert_eq!(case.new_osds(), ["sdb"], "{state:?}");
         // They do not explain data of another kind.
         let foreign = case.with(|case| device(case).state = mounted("nvme0n1").state);
-        assert_eq!(foreign.made(), Vec::<String>::new());
+        assert_eq!(foreign.new_osds(), Vec::<String>::new());
     }
     let of_another_cluster = shared(&["sdb"], 10_000).with(with_databases).with(|case| {
         let other = osd_migrate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(0xbad)).unwrap();
         case.inventory.osds.iter_mut().for_each(|osd| osd.cluster = other);
     });
-    assert_eq!(of_another_cluster.made(), Vec::<String>::new());
+    assert_eq!(of_another_cluster.new_osds(), Vec::<String>::new());
 }
 
 #[test]
@@ -221,6 +221,6 @@ fn databases_without_a_size_share_what_the_others_leave() {
     let expected = [("sdb", 3000), ("sdc", 4000), ("sdd", 3000)];
     assert_eq!(sizes(&case), expected.map(|(name, size)| (name.to_owned(), Some(size))));
     let full = case.with(|case| case.storage().selection.devices[1].config.database_size_mb = Some(10_000));
-    assert_eq!(full.made(), ["sdc"]);
+    assert_eq!(full.new_osds(), ["sdc"]);
     check!(&full.problems()[..], [only] if only.starts_with("sdb, sdd cannot become an OSD: there is not enough space"));
 }

@@ -146,7 +146,7 @@ impl Case {
     }
 
     /// Returns the kernel names of the disks that become OSDs.
-    fn made(&self) -> Vec<String> {
+    fn new_osds(&self) -> Vec<String> {
         available_disks(&self.process()).iter().map(|available| available.name.clone()).collect()
     }
 

@@ -53,7 +53,7 @@ fn device_selections_mean_the_same_as_in_rook() {
         (DeviceSelection { filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
         (DeviceSelection { path_filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
     ] {
-        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
+        assert_eq!(Case::of(selection.clone(), &shelf()).new_osds(), expected, "{selection:?}");
     }
 }
 
@@ -74,7 +74,7 @@ fn devices_precede_filters_and_filters_precede_all_devices() {
         (without_filter, vec!["sdc"]),
         (without_paths, vec!["sda1", "sdb", "sdc"]),
     ] {
-        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
+        assert_eq!(Case::of(selection.clone(), &shelf()).new_osds(), expected, "{selection:?}");
     }
 }
 
@@ -98,7 +98,7 @@ fn selection_field_that_a_node_does_not_set_is_the_clusters() {
         (filter("sdb"), devices(&["sdc"]), vec!["sdc"]),
     ] {
         let case = Case::named(own.clone(), cluster.clone(), &shelf());
-        assert_eq!(case.made(), expected, "{own:?} {cluster:?}");
+        assert_eq!(case.new_osds(), expected, "{own:?} {cluster:?}");
     }
 }
 
@@ -109,9 +109,9 @@ fn selection_field_without_effect_is_reported() {
         case.problems(),
         ["spec.storage.nodes[h1].deviceFilter has no effect: devices is set too, and Rook uses devices"]
     );
-    let all_beside_filter = Case::named(all(), filter("sdc"), &shelf());
+    let all_with_filter = Case::named(all(), filter("sdc"), &shelf());
     assert_eq!(
-        all_beside_filter.problems(),
+        all_with_filter.problems(),
         [
             "spec.storage.nodes[h1].useAllDevices has no effect: deviceFilter is set too, and Rook uses deviceFilter"
         ]
@@ -124,7 +124,7 @@ fn named_nodes_have_no_effect_with_use_all_nodes() {
     let case = Case::of(filter("sdb"), &shelf()).with(|case| {
         case.storage().nodes = vec![entry("h1", devices(&["sdc"])), entry("h2", devices(&["sdd"]))];
     });
-    assert_eq!(case.made(), ["sdb"]);
+    assert_eq!(case.new_osds(), ["sdb"]);
     check!(&case.problems()[..], [only] if only.starts_with("spec.storage.nodes[h1] has no effect: useAllNodes is true"));
     // An entry with only a name has nothing that could be lost.
     let bare = case.with(|case| case.storage().nodes = vec![entry("h1", DeviceSelection::default())]);
@@ -137,7 +137,7 @@ fn node_that_is_not_named_gets_no_osd() {
         case.storage().all_nodes = false;
         case.storage().nodes = vec![entry("h2", DeviceSelection::default())];
     });
-    assert_eq!(case.made(), Vec::<String>::new());
+    assert_eq!(case.new_osds(), Vec::<String>::new());
     check!(case.verdict("sdb"), Verdict::NotSelected);
 }
 
@@ -148,9 +148,9 @@ fn node_is_matched_by_hostname_or_name_and_first_entry_counts() {
         case.node().hostname = "short".to_owned();
         case.storage().nodes = vec![entry("short", filter("sdc")), entry("h1", filter("sdb"))];
     });
-    assert_eq!(by_hostname.made(), ["sdc"]);
+    assert_eq!(by_hostname.new_osds(), ["sdc"]);
     let by_name = case.with(|case| case.node().hostname = "short".to_owned());
-    assert_eq!(by_name.made(), ["sdb"]);
+    assert_eq!(by_name.new_osds(), ["sdb"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn device_filter_that_is_invalid_selects_nothing_as_reported() {
         [(filter("sd["), "deviceFilter `sd[`"), (path_filter("("), "devicePathFilter `(`")]
     {
         let case = Case::of(selection, &shelf());
-        assert_eq!(case.made(), Vec::<String>::new());
+        assert_eq!(case.new_osds(), Vec::<String>::new());
         check!(&case.problems()[..], [only] if only.starts_with(&format!("{what} is not a valid regular expression")));
     }
 }
@@ -168,7 +168,7 @@ fn device_filter_that_is_invalid_selects_nothing_as_reported() {
 fn named_device_missing_or_in_use_is_reported_and_holds_up_none() {
     let disks = [free("sdb"), mounted("sdc")];
     let case = Case::of(devices(&["sdb", "sdc", "sdx", "/dev/disk/by-id/ata-sdy"]), &disks);
-    assert_eq!(case.made(), ["sdb"]);
+    assert_eq!(case.new_osds(), ["sdb"]);
     assert_eq!(
         case.problems(),
         [
@@ -211,7 +211,7 @@ fn filtered_disk_in_use_is_rejected_without_a_problem() {
         Rejection::NoStableName,
     ] {
         let case = Case::of(all(), &[rejected("sdb", why.clone()), free("sdc")]);
-        assert_eq!(case.made(), ["sdc"], "{why:?}");
+        assert_eq!(case.new_osds(), ["sdc"], "{why:?}");
         assert_eq!(case.problems(), Vec::<String>::new(), "{why:?}");
         check!(case.verdict("sdb"), Verdict::Rejected(text) if *text == why.to_string());
         // A disk that is not selected is not judged.
@@ -222,7 +222,7 @@ fn filtered_disk_in_use_is_rejected_without_a_problem() {
 #[test]
 fn rbd_device_is_never_an_available_disk() {
     let case = Case::of(all(), &[free("rbd0"), free("rbd1p1"), free("rbdisk")]);
-    assert_eq!(case.made(), ["rbdisk"]);
+    assert_eq!(case.new_osds(), ["rbdisk"]);
     check!(case.verdict("rbd0"), Verdict::Rejected(_));
     check!(&Case::of(devices(&["rbd0"]), &[free("rbd0")]).problems()[..], [_]);
 }
@@ -249,7 +249,7 @@ fn disks_with_a_common_identity_are_all_rejected() {
     };
     for other in [same_wwn, same_name] {
         let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
-        assert_eq!(case.made(), ["sdd"]);
+        assert_eq!(case.new_osds(), ["sdd"]);
         check!(&case.problems()[..], [only] if only.starts_with("sdb, sdc cannot become an OSD: several disks are"));
     }
 }
@@ -292,7 +292,7 @@ fn disk_verdict_has_a_code_and_a_sentence() {
         devices(&["sdb", "sdc", "sdd"]),
         &[free("sdb"), mounted("sdc"), ours("sdd", OsdId(3)), free("sde")],
     );
-    let told: Vec<_> =
+    let described: Vec<_> =
         case.process().disks.iter().map(|(_, verdict)| (verdict.code(), verdict.to_string())).collect();
     let expected = [
         ("New", "becomes an OSD, bluestore raw"),
@@ -300,5 +300,5 @@ fn disk_verdict_has_a_code_and_a_sentence() {
         ("Ours", "osd.3 of this cluster"),
         ("NotSelected", "not selected"),
     ];
-    assert_eq!(told, expected.map(|(word, text)| (word, text.to_owned())));
+    assert_eq!(described, expected.map(|(word, text)| (word, text.to_owned())));
 }

@@ -19,7 +19,7 @@ fn with_volume(path: &str) -> Case {
 
 #[test]
 fn persistent_volume_becomes_no_osd_however_it_is_named() {
-    assert_eq!(with_volume("/dev/sdx").with(|case| case.seen.kube.local_volumes.clear()).made().len(), 3);
+    assert_eq!(with_volume("/dev/sdx").with(|case| case.seen.kube.local_volumes.clear()).new_osds().len(), 3);
     for path in [
         "/dev/sdb",
         "/dev/disk/by-id/ata-sdb",
@@ -28,24 +28,24 @@ fn persistent_volume_becomes_no_osd_however_it_is_named() {
         "/mnt/disks/sdb/",
     ] {
         let case = with_volume(path);
-        assert_eq!(case.made(), ["sdc", "sdd1"], "{path}");
+        assert_eq!(case.new_osds(), ["sdc", "sdd1"], "{path}");
         assert_eq!(
             case.verdict("sdb").to_string(),
             "PersistentVolume pv1, bound to PersistentVolumeClaim rook-ceph/set1-data-0x"
         );
     }
-    assert_eq!(with_volume("/dev/sdd").made(), ["sdb", "sdc"], "a partition of it");
+    assert_eq!(with_volume("/dev/sdd").new_osds(), ["sdb", "sdc"], "a partition of it");
 }
 
 #[test]
 fn unmatched_persistent_volume_blocks_disks_of_its_size() {
     let case = with_volume("/mnt/disks/vol1");
-    assert_eq!(case.made(), [""; 0]);
+    assert_eq!(case.new_osds(), [""; 0]);
     assert!(case.verdict("sdb").to_string().starts_with("perhaps PersistentVolume pv1"));
     let smaller = |case: &mut Case| case.seen.kube.local_volumes[0].bytes = Some(98 * GIB);
-    assert_eq!(case.clone().with(smaller).made().len(), 3);
+    assert_eq!(case.clone().with(smaller).new_osds().len(), 3);
     let folder = |case: &mut Case| case.seen.kube.local_volumes[0].is_block = false;
-    assert_eq!(case.with(folder).made().len(), 3);
+    assert_eq!(case.with(folder).new_osds().len(), 3);
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn database_is_not_put_on_a_persistent_volume() {
         case.storage().config = metadata("sdc");
         case.storage().selection = devices(&["sdb"]);
     });
-    assert_eq!(case.made(), [""; 0]);
+    assert_eq!(case.new_osds(), [""; 0]);
     assert!(case.problems().iter().any(|why| why.contains("PersistentVolume pv1")), "{:?}", case.problems());
 }

@@ -29,7 +29,7 @@ fn ledger_page_lists_each_field() {
     assert_eq!(listed("## Fields of a record"), fields(RECORD, "Record"));
     assert_eq!(listed("## nodes"), fields("src/domain/ledger/nodes.rs", "NodeWork"));
     let mut of_run = fields("src/domain/ledger/run.rs", "Run");
-    of_run.insert("open".to_owned()); // made of the records, to notice one that was lost
+    of_run.insert("open".to_owned()); // computed from the records, to notice one that was lost
     assert_eq!(listed("## run"), of_run);
 }
 

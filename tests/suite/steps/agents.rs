@@ -108,7 +108,7 @@ fn proof_that_names_another_osd_or_cluster_is_rejected() {
                     | Proof::Luks { .. }
                     | Proof::Directory { .. }
                     | Proof::Available { .. } => {
-                        unreachable!("neither is made so")
+                        unreachable!("neither has such a proof")
                     }
                 }
             });
@@ -135,7 +135,7 @@ fn osd_with_foreign_device_content_is_quarantined_before_stop() {
         label(old(OSD), OsdId(9), true),
         other_cluster,
     ] {
-        let world = looked_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
+        let world = inspected_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
         let next = world.plan();
         assert!(
             quarantine(&next).is_some_and(|why| why.contains("differs from the record")),
@@ -146,7 +146,7 @@ fn osd_with_foreign_device_content_is_quarantined_before_stop() {
 
 /// Returns the world after two more inspections that report the same content; meanwhile only inspections are
 /// done.
-pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
+pub(super) fn inspected_thrice(mut world: World, content: &Content) -> World {
     for _ in 0..2 {
         world = world.saved("inspect");
         assert_eq!(agent(&world), NodeTask::Inspect);
@@ -156,7 +156,7 @@ pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
 }
 
 /// Returns the world after one more inspection: after the stop there are four attempts.
-pub(super) fn looked_again(world: World, content: &Content) -> World {
+pub(super) fn inspected_again(world: World, content: &Content) -> World {
     world.saved("inspect").report(OSD, Some(content.clone()), None)
 }
 
@@ -177,7 +177,7 @@ fn device_not_found_by_one_inspection_is_inspected_again() {
 fn rebuilt_osd_whose_device_is_never_found_is_quarantined() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
-    let next = looked_again(looked_thrice(world, &lost), &lost).plan();
+    let next = inspected_again(inspected_thrice(world, &lost), &lost).plan();
     assert!(quarantine(&next).is_some_and(|why| why.contains("differs from the record")), "{next:#?}");
 }
 
@@ -185,7 +185,7 @@ fn rebuilt_osd_whose_device_is_never_found_is_quarantined() {
 fn stopped_osd_without_its_device_is_restarted_and_quarantined() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
-    let world = looked_again(looked_thrice(world, &lost), &lost);
+    let world = inspected_again(inspected_thrice(world, &lost), &lost);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
     // The OSD is quarantined whether or not it comes up: the run does not wait for it.

@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::observation::{Pg, Pool};
 
-use super::agents::{looked_again, looked_thrice};
+use super::agents::{inspected_again, inspected_thrice};
 use super::*;
 
 // ---- Destroyed
@@ -147,17 +147,18 @@ fn wipe_blocked_by_the_surroundings_waits_and_never_halts() {
 
 #[test]
 fn unsafe_wipe_timer_restarts_after_a_retry_and_a_rebuild() {
-    let lacks = |world: World| world.down(OsdId(2)).reported();
+    let undersized = |world: World| world.down(OsdId(2)).reported();
     let healed = |world: World| world.up(OsdId(2)).reported();
     // Unsafe for nine minutes, then a rebuild that fails and leaves the old data in place.
-    let world = healed(lacks(World::destroyed(OSD)).saved("wipe-blocked").minutes_later(9));
+    let world = healed(undersized(World::destroyed(OSD)).saved("wipe-blocked").minutes_later(9));
     let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
     assert_eq!(world.ledger.records[&OSD].wipe_blocked_since, None);
-    let again = lacks(without_noout(world.minutes_later(60))).saved("wipe-blocked");
+    let again = undersized(without_noout(world.minutes_later(60))).saved("wipe-blocked");
     check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // The attempt was saved already when it became unsafe.
-    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9));
-    let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
+    let world =
+        healed(undersized(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9));
+    let world = undersized(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
     check!(without_noout(world).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // Quarantined, and tried again.
     let tried = again.with(|w| {
@@ -260,7 +261,7 @@ fn foreign_content_of_a_destroyed_slot_is_never_overwritten() {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
         // A blank device with an issued fsid would have nothing to overwrite.
         let issued = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
-        let world = looked_again(looked_thrice(world.report_issued(OSD, issued), &content), &content);
+        let world = inspected_again(inspected_thrice(world.report_issued(OSD, issued), &content), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }

@@ -18,7 +18,7 @@ fn auxiliary(world: World, skipped: Option<u64>) -> World {
     })
 }
 
-fn is_not_heard(next: &Next) -> bool {
+fn is_not_acknowledged(next: &Next) -> bool {
     matches!(next, Next::Wait(Wait::Gate { reason: Reason::FenceNotAcknowledged { .. }, .. }))
 }
 
@@ -30,12 +30,12 @@ fn fence_counts_only_after_rook_acknowledged_a_later_version() {
     for world in [World::intended(OSD), World::stopped(OSD).fenced(OSD), prepared()] {
         for skipped in [None, Some(6), Some(7)] {
             let next = auxiliary(put_on_7(world.clone()), skipped).plan();
-            assert!(is_not_heard(&next), "{skipped:?}: {next:?}");
+            assert!(is_not_acknowledged(&next), "{skipped:?}: {next:?}");
         }
-        let heard = auxiliary(put_on_7(world), Some(8));
-        check!(heard.plan(), Next::Save { why: Saving::FenceAcknowledged, ledger, .. } if ledger.run.fence_acknowledged);
+        let acknowledged = auxiliary(put_on_7(world), Some(8));
+        check!(acknowledged.plan(), Next::Save { why: Saving::FenceAcknowledged, ledger, .. } if ledger.run.fence_acknowledged);
         // From then on events may be forgotten.
-        let act = heard.saved("fence-acknowledged").with(|w| w.seen.kube.skipped = None).plan();
+        let act = acknowledged.saved("fence-acknowledged").with(|w| w.seen.kube.skipped = None).plan();
         check!(
             act,
             Next::Do(
@@ -47,11 +47,11 @@ fn fence_counts_only_after_rook_acknowledged_a_later_version() {
 
 #[test]
 fn removed_fence_is_set_and_acknowledged_again() {
-    let heard = |w: &mut World| {
+    let acknowledged = |w: &mut World| {
         (w.ledger.run.fence_after, w.ledger.run.fence_acknowledged) = (Some(7), true);
         w.seen.kube.fence = None;
     };
-    let bare = auxiliary(World::intended(OSD).with(heard), Some(8));
+    let bare = auxiliary(World::intended(OSD).with(acknowledged), Some(8));
     let saved = bare.saved("fence");
     assert_eq!((saved.ledger.run.fence_after, saved.ledger.run.fence_acknowledged), (Some(8), false));
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
@@ -74,8 +74,8 @@ fn fence_label_without_a_current_version_is_set_again() {
     }
     check!(of(Some(8)).plan(), Next::Save { why: Saving::FenceAcknowledged, .. });
     // Once the fence is acknowledged, nothing more is required of it.
-    let heard = of(None).with(|w| w.ledger.run.fence_acknowledged = true);
-    check!(heard.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
+    let acknowledged = of(None).with(|w| w.ledger.run.fence_acknowledged = true);
+    check!(acknowledged.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
 }
 
 /// An OSD that conforms.
@@ -161,16 +161,16 @@ fn operator_scale_up_hint_puts_confirmation_removal_first() {
         Event::Finished(summary).to_string()
     };
     let end = "kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
-    let told = said(|_| {});
-    let (first, then) = (told.find("Remove the confirmation first"), told.find(end));
-    assert!(first.is_some() && first < then && told.contains("osd.5"), "{told}");
+    let text = said(|_| {});
+    let (first, then) = (text.find("Remove the confirmation first"), text.find(end));
+    assert!(first.is_some() && first < then && text.contains("osd.5"), "{text}");
     let harmless: [fn(&mut World); 2] = [
         |w| (w.seen.kube.declaration.confirmed, w.policy.confirmed) = (false, true),
         |w| w.daemon(ON_RAW).encrypted_to_rook = false,
     ];
     for change in harmless {
-        let told = said(change);
-        assert!(told.contains(end) && !told.contains("confirmation"), "{told}");
+        let text = said(change);
+        assert!(text.contains(end) && !text.contains("confirmation"), "{text}");
     }
 }
 
@@ -220,8 +220,8 @@ fn rook_deploys_after_old_deployment_and_fence_are_gone() {
     check!(unfenced.plan(), Next::Wait(Wait::RookDeploys { osd: OSD, .. }));
     // A Deployment that Rook created: the run waits for it as for its own.
     let theirs = unfenced.with(|w| {
-        let made = World::deployed(OSD).seen.kube.daemons.remove(&OSD).unwrap();
-        w.seen.kube.daemons.insert(OSD, made);
+        let created = World::deployed(OSD).seen.kube.daemons.remove(&OSD).unwrap();
+        w.seen.kube.daemons.insert(OSD, created);
     });
     check!(theirs.plan(), Next::Wait(Wait::Up { osd: OSD, .. }));
 }
@@ -270,7 +270,7 @@ fn deployment_is_rendered_unless_rook_can_create_it_safely() {
 }
 
 /// Returns a world in which an older Rook is running, and the owner lets osd-migrate scale it.
-fn beside_an_old_one() -> World {
+fn with_an_old_rook() -> World {
     World::new().with(|w| {
         w.policy.scales_operator = true;
         let operator = w.seen.kube.operator.as_mut().unwrap();
@@ -282,14 +282,14 @@ fn beside_an_old_one() -> World {
 fn operator_is_scaled_down_only_if_nothing_else_blocks_the_osd() {
     let runs =
         |next: &Next| matches!(next, Next::Wait(Wait::Gate { reason: Reason::OperatorRuns { .. }, .. }));
-    let saved = beside_an_old_one().saved("operator-scaled");
+    let saved = with_an_old_rook().saved("operator-scaled");
     let was = saved.ledger.run.operator.clone().unwrap();
     assert_eq!((was.replicas, was.generation), (2, 5));
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 0, .. })));
     // The operator is not scaled without the owner's consent, while the cluster is not clean, or during a
     // pause.
-    assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
-    assert!(runs(&beside_an_old_one().with(|w| w.pg(0).state = states("active+undersized")).plan()));
+    assert!(runs(&with_an_old_rook().with(|w| w.policy.scales_operator = false).plan()));
+    assert!(runs(&with_an_old_rook().with(|w| w.pg(0).state = states("active+undersized")).plan()));
     // Nor does the run do what an earlier run had saved and not done.
     assert!(runs(&saved.clone().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&saved.clone().with(|w| w.pg(0).state = states("active+undersized")).plan()));
@@ -301,7 +301,7 @@ fn operator_is_scaled_down_only_if_nothing_else_blocks_the_osd() {
 #[test]
 fn operator_is_restored_unless_it_was_scaled_externally() {
     let ended = |generation: i64| {
-        beside_an_old_one().saved("operator-scaled").with(|w| {
+        with_an_old_rook().saved("operator-scaled").with(|w| {
             w.policy.skip = [BY_HAND, FILESTORE].into();
             let operator = w.seen.kube.operator.as_mut().unwrap();
             (operator.replicas, operator.pods, operator.generation) = (0, 0, generation);
@@ -317,8 +317,8 @@ fn operator_is_restored_unless_it_was_scaled_externally() {
     let late =
         |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
     check!(late(6).plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
-    let told = late(8).plan();
-    let Next::Finished(summary) = &told else { panic!("{told:?}") };
+    let next = late(8).plan();
+    let Next::Finished(summary) = &next else { panic!("{next:?}") };
     let said = Event::Finished(summary).to_string();
     assert!(said.contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1"), "{said}");
     let runs = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().replicas = 1;

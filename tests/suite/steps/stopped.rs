@@ -64,7 +64,7 @@ fn stop_reverted(world: &World) -> Next {
     world.clone().saved("revert-stop").plan()
 }
 
-/// Returns the world after osd.0 was stopped, which made its neighbours nearly full, and serves again.
+/// Returns the world after osd.0 was stopped, its neighbours became nearly full, and osd.0 serves again.
 pub(super) fn stopped_in_vain(world: World) -> World {
     let world = world.with(|w| {
         let id = w.record(OSD).id.clone();
@@ -168,8 +168,8 @@ fn merged_pgs_are_dropped_and_reported_before_the_gate() {
         let next = world.plan();
         check!(&next, Next::Save { why: Saving::PgsGone { pgs }, .. } if *pgs == [pg_id(4), pg_id(6)].into());
         let Next::Save { osd, why, ledger } = &next else { panic!() };
-        let told = osd_migrate::report::Event::Saved { osd: *osd, why, ledger }.to_string();
-        assert!(told.ends_with("no longer exist: 1.4, 1.6 [pgs-gone]"), "{told}");
+        let text = osd_migrate::report::Event::Saved { osd: *osd, why, ledger }.to_string();
+        assert!(text.ends_with("no longer exist: 1.4, 1.6 [pgs-gone]"), "{text}");
         let world = world.saved("pgs-gone");
         assert_eq!(world.ledger.records[&OSD].pgs, [pg_id(0), pg_id(2)].into());
         assert_ne!(word(&world.plan()), Some("pgs-gone"));

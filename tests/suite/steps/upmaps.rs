@@ -46,11 +46,11 @@ fn lost_upmaps_are_restored_when_the_osd_is_up() {
     // The upmaps are in the osdmap, and the statistics do not know it yet.
     let put = world.with(|w| w.seen.ceph.upmaps = upmaps());
     check!(put.plan(), Next::Wait(Wait::FreshView));
-    let heard = put.with(|w| {
+    let reported = put.with(|w| {
         w.pg(0).up.insert(OSD);
         w.pg(1).up.insert(OsdId(3));
     });
-    let mut done = heard.saved("upmaps-done");
+    let mut done = reported.saved("upmaps-done");
     assert_eq!(done.record(OSD).lost_upmaps, None);
     check!(done.plan(), Next::Wait(Wait::ActiveClean { .. }));
 }

@@ -49,8 +49,8 @@ fn purged_id_without_an_issued_fsid_halts() {
         Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
             | Next::Halt(Halt::PurgedExternally { osd: OSD, .. })
     );
-    let looked = World::stopped(OSD).slot_gone(OSD);
-    check!(looked.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
+    let stopped = World::stopped(OSD).slot_gone(OSD);
+    check!(stopped.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
     // The command in the message was run: the slot is destroyed again, and its place in CRUSH is gone.
     let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     check!(typed.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
@@ -176,7 +176,7 @@ fn auth_key_that_was_not_queried_is_not_missing() {
 /// Checks a disk that got external content after the agent had wiped it.
 #[test]
 fn disk_zapped_by_a_person_is_rebuilt_as_the_message_says() {
-    let looked = |content: Content, issued: BTreeSet<OsdFsid>| {
+    let inspected = |content: Content, issued: BTreeSet<OsdFsid>| {
         World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_issued(OSD, issued)
     };
     let luks = || Content::Other { what: "a signature of crypto_LUKS".to_owned() };
@@ -184,14 +184,14 @@ fn disk_zapped_by_a_person_is_rebuilt_as_the_message_says() {
         let world = world.with(|w| w.record(OSD).attempt.failures = 3);
         quarantine(&world.plan()).unwrap().to_owned()
     };
-    let why = alone(looked(luks(), [claim(OSD, 1)].into()));
+    let why = alone(inspected(luks(), [claim(OSD, 1)].into()));
     assert!(
         why.contains("on node h1 in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
         "{why}"
     );
-    let zapped = looked(Content::Blank, [claim(OSD, 1)].into());
+    let zapped = inspected(Content::Blank, [claim(OSD, 1)].into());
     assert_eq!(word(&zapped.plan()), Some("rebuild"));
-    // Without an issued fsid nothing shows that the old data is gone, though the disk looks blank.
-    assert!(!alone(looked(luks(), BTreeSet::new())).contains("zap"));
-    assert_ne!(word(&looked(Content::Blank, BTreeSet::new()).plan()), Some("rebuild"));
+    // Without an issued fsid nothing shows that the old data is gone, though the disk is blank.
+    assert!(!alone(inspected(luks(), BTreeSet::new())).contains("zap"));
+    assert_ne!(word(&inspected(Content::Blank, BTreeSet::new()).plan()), Some("rebuild"));
 }

@@ -1,0 +1,6 @@
+//! Each class and each refusal, from the small world with one thing changed.
+
+mod ask;
+mod declared;
+mod kind;
+mod refused;

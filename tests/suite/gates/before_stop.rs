@@ -1,0 +1,120 @@
+//! Before a stop all PGs are clean, Ceph answers that it is ok to stop, and one more failure is survived.
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::gate::{Gate, Reason};
+use osd_migrate::domain::observation::OkToStop;
+use osd_migrate::domain::osd::OsdId;
+
+use super::ask::{WITH, WITHOUT, before, changed};
+use crate::support::build::{BY_HAND, POOL, World, node_of, pg_id, states};
+use crate::support::check;
+
+// ---- clean
+
+#[test]
+fn pgs_that_scrub_or_trim_are_clean_all_others_are_not() {
+    for clean in [
+        "active+clean",
+        "active+clean+scrubbing",
+        "active+clean+scrubbing+deep",
+        "active+clean+snaptrim_wait",
+    ] {
+        assert_eq!(before(&World::new().pg_state(WITHOUT, clean)), Gate::Open, "{clean}");
+    }
+    for unclean in [
+        "active+undersized+degraded",
+        "active+clean+inconsistent",
+        "active+clean+remapped",
+        "active+recovering",
+        "active+clean+scrubbing+deep+repair",
+        "clean",
+        "active",
+        "unknown",
+        "stale+active+clean",
+        "peering",
+        "",
+    ] {
+        for n in [WITH, WITHOUT] {
+            let gate = before(&World::new().pg_state(n, unclean));
+            check!(gate, Gate::Shut(Reason::NotClean { count: 1, .. }));
+        }
+    }
+}
+
+#[test]
+fn shut_gate_names_the_osds_that_are_down_and_not_destroyed() {
+    let gate = before(&World::new().down(OsdId(3)).down(OsdId(5)).slot_destroyed(OsdId(5)).reported());
+    check!(&gate, Gate::Shut(Reason::NotClean { down, .. }) if *down == BTreeSet::from([OsdId(3)]));
+    let Gate::Shut(reason) = gate else { panic!() };
+    assert!(reason.to_string().contains("osd.3"), "{reason}");
+}
+
+#[test]
+fn shut_gate_takes_precedence_over_an_unknown_one() {
+    let gate = changed(|w| {
+        w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false;
+        w.seen.ceph.ok_to_stop.clear();
+        w.pg(WITHOUT).state = states("active+undersized+degraded");
+    });
+    check!(gate, Gate::Shut(Reason::NotClean { .. }));
+}
+
+// ---- ok-to-stop, redundancy
+
+#[test]
+fn ok_to_stop_is_required_for_exactly_this_set_of_osds() {
+    let asked = |ok: bool| {
+        move |w: &mut World| {
+            w.seen.ceph.ok_to_stop =
+                [(BTreeSet::from([BY_HAND]), OkToStop { ok, bad_pgs: if ok { 0 } else { 7 } })].into();
+        }
+    };
+    assert_eq!(changed(asked(true)), Gate::Open);
+    check!(changed(asked(false)), Gate::Shut(Reason::NotOkToStop { bad_pgs: 7 }));
+    check!(changed(|w| w.seen.ceph.ok_to_stop.clear()), Gate::Unknown(Reason::NotAsked));
+    let other_set = |w: &mut World| {
+        w.seen.ceph.ok_to_stop =
+            [(BTreeSet::from([BY_HAND, OsdId(1)]), OkToStop { ok: true, bad_pgs: 0 })].into();
+    };
+    check!(changed(other_set), Gate::Unknown(Reason::NotAsked));
+}
+
+#[test]
+fn pool_must_survive_one_more_failure_to_pass_the_gate() {
+    for (size, data_chunks, open) in [
+        (1, None, false),
+        (2, None, false),
+        (3, None, true),
+        (4, None, true),
+        (3, Some(2), false),
+        (4, Some(2), true),
+        (5, Some(4), false),
+        (6, Some(4), true),
+    ] {
+        let gate = changed(|w| {
+            let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
+            pool.size = size;
+            pool.data_chunks = data_chunks;
+        });
+        if open {
+            assert_eq!(gate, Gate::Open, "size {size}, k {data_chunks:?}");
+        } else {
+            check!(gate, Gate::Shut(Reason::NoRedundancy { pool }) if pool == "data");
+        }
+    }
+}
+
+#[test]
+fn pool_without_redundancy_elsewhere_shuts_no_gate() {
+    let gate = changed(|w| {
+        let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
+        without_redundancy.size = 2;
+        without_redundancy.pg_num = 1;
+        w.seen.ceph.pools.insert(2, without_redundancy);
+        let mut pg = w.seen.ceph.pgs[&pg_id(WITHOUT)].clone();
+        pg.pool = 2;
+        w.seen.ceph.pgs.insert(osd_migrate::domain::osd::PgId("2.0".to_owned()), pg);
+    });
+    assert_eq!(gate, Gate::Open);
+}

@@ -1,0 +1,169 @@
+//! Rook closes the gates: its operator, its fence, its Jobs and its declaration.
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::gate::{self, Gate, Reason};
+use osd_migrate::domain::observation::{Operator, Releases};
+use osd_migrate::domain::osd::NodeName;
+use osd_migrate::domain::policy::Accepted;
+
+use super::ask::{OURS, after, before, changed, health};
+use crate::support::build::{BY_HAND, World, node_of};
+use crate::support::check;
+
+#[test]
+fn rook_image_as_declared_or_unknown_shuts_no_gate() {
+    let taken_up =
+        World::new().with(|w| w.seen.kube.rook_image = Some(w.seen.kube.declaration.image.clone()));
+    for world in [World::new(), taken_up] {
+        assert_eq!(before(&world), Gate::Open);
+    }
+}
+
+#[test]
+fn rook_drain_upgrade_nearfull_or_lost_node_blocks_both_gates() {
+    type Case = (fn(&mut World), fn(&Gate) -> bool);
+    let cases: [Case; 15] = [
+        (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
+        (
+            |w| w.seen.kube.declaration.removes_out_osds = true,
+            |g| *g == Gate::Shut(Reason::RookRemovesOutOsds),
+        ),
+        (
+            |w| operator(w, 1, 1),
+            |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name, .. }) if name.contains("operator")),
+        ),
+        (
+            |w| {
+                (w.seen.kube.operator, w.seen.kube.rook_checked) =
+                    (None, Some(w.seen.at - TimeDelta::seconds(179)));
+            },
+            |g| matches!(g, Gate::Shut(Reason::OperatorNotFound { .. })),
+        ),
+        (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: true, .. }))),
+        (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: false, .. }))),
+        (
+            |w| w.seen.kube.fence = Some("other".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::FencedExternally { value }) if value == "other"),
+        ),
+        (
+            |w| w.seen.kube.fence = Some(String::new()),
+            |g| matches!(g, Gate::Shut(Reason::FencedExternally { value }) if value.is_empty()),
+        ),
+        (
+            |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::RookPrepares { job }) if job.ends_with("h2")),
+        ),
+        (
+            |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::Draining { domain }) if domain == "h3"),
+        ),
+        (|w| w.seen.ceph.releases = Releases::Several, |g| *g == Gate::Shut(Reason::Upgrading)),
+        (
+            |w| w.seen.kube.rook_image = Some("ceph:before".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::ImageChanged { known, .. }) if known == "ceph:before"),
+        ),
+        (
+            |w| health(w, "OSD_NEARFULL"),
+            |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "OSD_NEARFULL"),
+        ),
+        (
+            |w| w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false,
+            |g| matches!(g, Gate::Unknown(Reason::NodeNotReady { .. })),
+        ),
+        (
+            |w| drop(w.seen.kube.nodes.remove(&node_of(BY_HAND))),
+            |g| matches!(g, Gate::Unknown(Reason::NodeNotReady { .. })),
+        ),
+    ];
+    for (number, (change, is_expected)) in cases.into_iter().enumerate() {
+        for (name, gate) in [
+            ("before", before(&World::new().with(change))),
+            ("after", after(&World::stopped(BY_HAND).with(change))),
+        ] {
+            assert!(is_expected(&gate), "case {number} {name}: {gate:?}");
+        }
+    }
+}
+
+fn operator(w: &mut World, replicas: u32, pods: u32) {
+    let operator = w.seen.kube.operator.take().unwrap();
+    w.seen.kube.operator = Some(Operator { replicas, pods, ..operator });
+}
+
+fn honouring_operator(w: &mut World) {
+    operator(w, 1, 1);
+    w.seen.kube.operator.as_mut().unwrap().honours_fence = true;
+}
+
+#[test]
+fn fenceable_operator_shuts_only_the_gates_of_unfenced_acts() {
+    let auxiliary = |mut w: World| {
+        honouring_operator(&mut w);
+        w
+    };
+    assert_eq!(before(&auxiliary(World::new())), Gate::Open);
+    assert_eq!(after(&auxiliary(World::stopped(BY_HAND))), Gate::Open);
+    let w = auxiliary(World::new());
+    for gate in [
+        gate::before_new(&node_of(BY_HAND), None, &w.seen),
+        gate::before_adopt(&node_of(BY_HAND), None, &w.seen),
+        gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &w.seen),
+    ] {
+        assert!(matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })), "{gate:?}");
+    }
+}
+
+#[test]
+fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
+    let none = |w: &mut World| (w.seen.kube.operator, w.seen.kube.rook_checked) = (None, None);
+    assert_eq!(changed(none), Gate::Open, "no operator at all");
+    assert_eq!(changed(|w| w.seen.kube.fence = Some(OURS.to_owned())), Gate::Open, "our own fence");
+    let other_node = NodeName("h2".to_owned());
+    assert_eq!(
+        changed(|w| w.seen.kube.nodes.get_mut(&other_node).unwrap().ready = false),
+        Gate::Open,
+        "another node's trouble shows in its PGs"
+    );
+    check!(
+        gate::before_stop(
+            BY_HAND,
+            &node_of(BY_HAND),
+            None,
+            &Accepted::default(),
+            &World::new().with(|w| w.seen.kube.fence = Some(OURS.to_owned())).seen
+        ),
+        Gate::Shut(Reason::FencedExternally { .. })
+    );
+}
+
+#[test]
+fn operator_not_found_is_away_after_three_silent_minutes() {
+    let open = |silent: i64| {
+        changed(|w| {
+            w.seen.kube.operator = None;
+            w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(silent));
+        }) == Gate::Open
+    };
+    assert!(!open(0) && !open(179) && open(180));
+    // An operator that is found shows whether it is running.
+    assert!(changed(|w| w.seen.kube.rook_checked = Some(w.seen.at)) == Gate::Open);
+}
+
+#[test]
+fn reason_that_needs_a_person_contains_the_command() {
+    let text = |gate: Gate| match gate {
+        Gate::Shut(reason) | Gate::Unknown(reason) => reason.to_string(),
+        Gate::Open => panic!(),
+    };
+    let scale = text(changed(|w| operator(w, 1, 1)));
+    assert!(
+        scale.contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"),
+        "{scale}"
+    );
+    assert!(
+        text(changed(|w| w.seen.kube.fence = Some("x".to_owned()))).contains("label cephcluster CEPHCLUSTER")
+    );
+    assert!(text(changed(|w| health(w, "OSD_FULL"))).contains("ceph health detail"));
+    assert!(text(changed(|w| w.seen.ceph.releases = Releases::Several)).contains("ceph versions"));
+}
