@@ -57,7 +57,7 @@ pub async fn dispatch(cli: Cli) -> Exit {
         Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
-        Command::Retry { osd } => retry(k8s, osd).await,
+        Command::Retry { osds } => retry(k8s, &osds).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
         Command::Uninstall => uninstall(k8s, timeout).await,
