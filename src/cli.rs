@@ -87,10 +87,12 @@ pub enum Command {
     Cancel,
     /// End a `pause` or a `cancel`.
     Resume,
-    /// Let the next run retry an OSD that was quarantined after a failure.
+    /// Let the next run retry OSDs that were quarantined after a failure.
     Retry {
-        /// OSD to retry, as osd.12 or 12.
-        osd: OsdId,
+        /// OSDs to retry, as osd.12 or 12, separated by spaces or commas. If one of them is not quarantined,
+        /// the command changes nothing.
+        #[arg(required = true, value_delimiter = ',', value_name = "OSD")]
+        osds: Vec<OsdId>,
     },
     /// Fail if newer releases of Rook and Ceph would not start some OSDs, and name these OSDs.
     ///
@@ -348,51 +350,5 @@ impl NewArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn confirmation_takes_only_the_exact_words() {
-        let parse = |words: &str| Cli::try_parse_from(["osd-migrate", "run", "--confirm", words]);
-        assert!(parse(CONFIRMATION).is_ok());
-        assert!(parse("yes").is_err());
-        assert!(parse("").is_err());
-    }
-
-    #[test]
-    fn deployment_by_takes_osd_migrate_or_rook_and_nothing_else() {
-        let parse = |words: &[&str]| Cli::try_parse_from(["osd-migrate", "run"].iter().chain(words));
-        let policy = |words: &[&str]| match parse(words).map(|cli| cli.command) {
-            Ok(Command::Run(args)) => Some(args.policy().deployment_by),
-            Ok(_) | Err(_) => None,
-        };
-        assert_eq!(policy(&[]), Some(policy::DeploymentBy::Rendered));
-        assert_eq!(policy(&["--deployment-by", "rook"]), Some(policy::DeploymentBy::ByRook));
-        assert_eq!(policy(&["--deployment-by", "osd-migrate"]), Some(policy::DeploymentBy::Rendered));
-        assert_eq!(policy(&["--deployment-by", "me"]), None);
-    }
-
-    #[test]
-    fn osds_are_selected_in_both_spellings() {
-        let cli = Cli::try_parse_from(["osd-migrate", "run", "--select", "osd.1,5"]).map(|cli| cli.command);
-        assert!(
-            matches!(cli, Ok(Command::Run(args)) if args.policy().select == BTreeSet::from([OsdId(1), OsdId(5)]))
-        );
-        assert!(Cli::try_parse_from(["osd-migrate", "run", "--select", "mon.a"]).is_err());
-    }
-
-    #[test]
-    fn window_flag_may_repeat_and_rejects_invalid_windows() {
-        let windows = |args: &[&str]| {
-            let cli =
-                Cli::try_parse_from(["osd-migrate", "run"].iter().chain(args)).map_err(|e| e.to_string())?;
-            let Command::Run(args) = cli.command else { return Err("another command".to_owned()) };
-            Ok(args.policy().windows.iter().map(ToString::to_string).collect::<Vec<_>>())
-        };
-        let both = Ok(vec!["22:00-05:00".to_owned(), "12:00-13:00".to_owned()]);
-        assert_eq!(windows(&["--window", "22:00-05:00,12:00-13:00"]), both);
-        assert_eq!(windows(&["--window", "22:00-05:00", "--window", "12:00-13:00"]), both);
-        let wrong = windows(&["--window", "22-5"]);
-        assert!(wrong.as_ref().is_err_and(|text| text.contains("HH:MM-HH:MM in UTC")), "{wrong:?}");
-    }
-}
+#[path = "cli_tests.rs"]
+mod tests;

@@ -14,6 +14,8 @@ use crate::run::{End, RunError};
 pub enum Exit {
     /// 0: nothing is left to do.
     Finished,
+    /// 2: wrong usage, as clap reports it, or no such CephCluster.
+    WrongUsage,
     /// 3: refused before any act.
     Refused,
     /// 10: a person is needed.
@@ -33,6 +35,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Finished => 0,
             Exit::TryAgain => 1,
+            Exit::WrongUsage => 2,
             Exit::Refused => 3,
             Exit::Halted => 10,
             Exit::SomeQuarantined => 11,
@@ -51,6 +54,7 @@ pub fn failed(why: &str, exit: Exit) -> Exit {
 fn severe(severity: Severity) -> Exit {
     match severity {
         Severity::Passing => Exit::TryAgain,
+        Severity::WrongPlace => Exit::WrongUsage,
         Severity::Denied | Severity::NeedsPerson => Exit::Halted,
     }
 }

@@ -17,6 +17,8 @@ pub enum Severity {
     /// A permission is missing, or a policy denies the call. The permission may be granted again: a run does
     /// not leave a stopped OSD because of it.
     Denied,
+    /// There is no such CephCluster, or no access is configured. Nothing was read or changed.
+    WrongPlace,
     /// The failure does not pass by itself: a person must do something.
     NeedsPerson,
 }

@@ -225,7 +225,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
                 match failure.severity {
                     Severity::Passing => Ok(Iteration::Pause),
-                    Severity::Denied | Severity::NeedsPerson => Err(RunError::Act(failure)),
+                    Severity::Denied | Severity::WrongPlace | Severity::NeedsPerson => {
+                        Err(RunError::Act(failure))
+                    }
                 }
             }
         }

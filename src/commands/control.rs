@@ -21,6 +21,7 @@ pub(super) async fn control(k8s: &K8s, kind: Option<ControlKind>) -> Exit {
     {
         return not_seen(&kube_failure(error));
     }
-    tracing::info!("{}", k8s.names().complete(show::control_changed(standing, kind)));
+    let names = k8s.names();
+    tracing::info!("{}: {}", names.cluster_line(), names.complete(show::control_changed(standing, kind)));
     Exit::Finished
 }

@@ -15,8 +15,9 @@ use crate::commands::start::start;
 use crate::commands::status::status;
 use crate::commands::uninstall::uninstall;
 use crate::domain::observation::ControlKind;
-use crate::exit::{Exit, failed};
+use crate::exit::{Exit, not_seen};
 use crate::k8s::{K8s, Place};
+use crate::live::kube_failure;
 
 /// Does what the arguments say.
 pub async fn dispatch(cli: Cli) -> Exit {
@@ -37,8 +38,16 @@ pub async fn dispatch(cli: Cli) -> Exit {
     };
     let k8s = match K8s::connect(place, None).await {
         Ok(k8s) => Arc::new(k8s),
-        Err(error) => return failed(&error.to_string(), Exit::Halted),
+        Err(error) => return not_seen(&kube_failure(error)),
     };
+    // A person who mistyped the namespace gets no answer from an empty one, and writes nothing there.
+    let is_of_ledger = matches!(
+        cli.command,
+        Command::Status(_) | Command::Pause | Command::Cancel | Command::Resume | Command::Retry { .. }
+    );
+    if is_of_ledger && let Err(error) = k8s.find_cluster().await {
+        return not_seen(&kube_failure(error));
+    }
     let timeout = Duration::from_secs(cli.ceph_timeout);
     match cli.command {
         Command::Plan(args) => plan(k8s, timeout, &args).await,
@@ -48,7 +57,7 @@ pub async fn dispatch(cli: Cli) -> Exit {
         Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
-        Command::Retry { osd } => retry(k8s, osd).await,
+        Command::Retry { osds } => retry(k8s, &osds).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
         Command::Uninstall => uninstall(k8s, timeout).await,

@@ -1,4 +1,4 @@
-//! `retry`: an OSD that is quarantined is tried again.
+//! `retry`: OSDs that are quarantined are tried again.
 
 use std::sync::Arc;
 
@@ -9,28 +9,32 @@ use crate::k8s::K8s;
 use crate::live::Ledgers;
 use crate::ports::{LedgerStore, Saved};
 
-/// Takes an OSD out of quarantine, in the ledger.
-pub(super) async fn retry(k8s: Arc<K8s>, osd: OsdId) -> Exit {
+/// Takes OSDs out of quarantine, in the ledger: all of them, or none.
+pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
     let names = k8s.names();
     let mut store = Ledgers(k8s);
     let (ledger, version) = match store.load().await {
         Ok(loaded) => loaded,
         Err(error) => return not_loaded(&error),
     };
-    let Some(ledger) = ledger.retried(osd) else {
-        let why = format!("{osd} is not quarantined. See: osd-migrate -n {} status", names.namespace);
-        return failed(&why, Exit::Refused);
+    let ledger = match ledger.all_retried(osds) {
+        Ok(ledger) => ledger,
+        Err(osd) => {
+            let why = format!("{osd} is not quarantined. See: osd-migrate -n {} status", names.namespace);
+            return failed(&why, Exit::Refused);
+        }
     };
+    let osds = osds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     match store.save(&ledger, version).await {
         Ok(Saved::Stored) => {
             tracing::info!(
-                "the next run tries {osd} again. Start it: {}",
+                "the next run tries again: {osds}. Start it: {}",
                 names.complete(commands::RUN_AGAIN)
             );
             Exit::Finished
         }
         Ok(Saved::Conflict) => {
-            let again = names.complete(&commands::retry(osd));
+            let again = format!("osd-migrate -n {} retry {osds}", names.namespace);
             failed(&format!("a run wrote the ledger at the same time. Try again: {again}"), Exit::TryAgain)
         }
         Err(failure) => not_seen(&failure),

@@ -31,7 +31,8 @@ pub(super) async fn status(k8s: Arc<K8s>, output: Output) -> Exit {
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let status = Status { ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
+    let status =
+        Status { names: &names, ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
     match output {
         Output::Table => print(&names.complete(&show::status_text(&status))),
         Output::Json => print(&names.complete(&format!("{:#}", show::status_json(&status)))),

@@ -32,6 +32,12 @@ pub struct Names {
 }
 
 impl Names {
+    /// Returns the line that names the cluster.
+    pub fn cluster_line(&self) -> String {
+        let name = self.cluster.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!("CephCluster{name} in namespace {}", self.namespace)
+    }
+
     /// Returns the message with the names of this cluster in its commands.
     ///
     /// The placeholder of the CephCluster stays if its name is not known.

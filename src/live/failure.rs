@@ -28,9 +28,8 @@ pub fn kube_failure(error: K8sError) -> Failure {
         K8sError::NoRook
         | K8sError::NoCephCluster { .. }
         | K8sError::SeveralCephClusters { .. }
-        | K8sError::Malformed { .. }
-        | K8sError::TooBig { .. }
-        | K8sError::NoConfig(_) => Severity::NeedsPerson,
+        | K8sError::NoConfig(_) => Severity::WrongPlace,
+        K8sError::Malformed { .. } | K8sError::TooBig { .. } => Severity::NeedsPerson,
         K8sError::NotFound(_)
         | K8sError::AlreadyExists(_)
         | K8sError::Conflict { .. }
@@ -40,4 +39,20 @@ pub fn kube_failure(error: K8sError) -> Failure {
         | K8sError::Other { .. } => Severity::Passing,
     };
     Failure { severity, message: format!("{error} [{}]", error.code()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::{Exit, not_seen};
+
+    #[test]
+    fn missing_cephcluster_is_wrong_usage() {
+        let none = K8sError::NoCephCluster { namespace: "rook-cpeh".to_owned(), name: None };
+        for error in [none, K8sError::NoRook, K8sError::NoConfig("no kubeconfig".to_owned())] {
+            assert_eq!(not_seen(&kube_failure(error)), Exit::WrongUsage);
+        }
+        let broken = K8sError::Malformed { what: "WHAT".to_owned(), why: "WHY".to_owned() };
+        assert_eq!(not_seen(&kube_failure(broken)), Exit::Halted);
+    }
 }

@@ -4,7 +4,7 @@
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-use crate::domain::commands::RESUME;
+use crate::domain::commands::{Names, RESUME};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind};
 use crate::domain::osd::DeviceIdentity;
@@ -14,6 +14,8 @@ use crate::show::table::{quarantined_text, table, time};
 
 /// Content of `status`.
 pub struct Status<'a> {
+    /// Namespace and name of the CephCluster.
+    pub names: &'a Names,
     /// Ledger.
     pub ledger: &'a Ledger,
     /// Control that a person set: pause or cancel.
@@ -35,7 +37,7 @@ impl Status<'_> {
 /// Returns the status in words.
 pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
-    let mut parts = Vec::new();
+    let mut parts = vec![status.names.cluster_line()];
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
@@ -152,6 +154,8 @@ pub fn status_json(status: &Status<'_>) -> Value {
     let operator = operator.map(|was| json!({ "name": was.name, "replicas": was.replicas }));
     let pdbs = status.drains_limited_by();
     json!({
+        "namespace": status.names.namespace,
+        "cluster": status.names.cluster,
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,

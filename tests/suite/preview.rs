@@ -1,9 +1,11 @@
 //! The output of `plan` and `status`: whether each OSD can be started now, and why not.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::json;
 
+use osd_migrate::domain::commands::Names;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{FormerPdb, Ledger, ScaledOperator};
 use osd_migrate::domain::next::Wait;
@@ -175,6 +177,12 @@ fn plan_json_shows_state_reason_and_message() {
 
 // ---- status
 
+fn names() -> &'static Names {
+    static NAMES: LazyLock<Names> =
+        LazyLock::new(|| Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()) });
+    &NAMES
+}
+
 #[test]
 fn status_shows_the_wait_its_start_and_the_control() {
     let world = World::recorded(BY_HAND);
@@ -182,7 +190,13 @@ fn status_shows_the_wait_its_start_and_the_control() {
     let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
     let said = Said::of(&event, &event.to_string(), noon(), noon() + chrono::TimeDelta::minutes(3));
     let order = Control { kind: ControlKind::Pause, since: Some(noon()) };
-    let status = Status { ledger: &world.ledger, control: Some(&order), own_pdb: true, said: Some(&said) };
+    let status = Status {
+        names: names(),
+        ledger: &world.ledger,
+        control: Some(&order),
+        own_pdb: true,
+        said: Some(&said),
+    };
     let text = show::status_text(&status);
     assert!(
         text.contains("Waiting since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
@@ -197,15 +211,16 @@ fn status_shows_the_wait_its_start_and_the_control() {
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
     assert_eq!(json["control"]["kind"], "pause");
-    let quiet = Status { ledger: &World::new().ledger, control: None, own_pdb: false, said: None };
-    assert_eq!(show::status_text(&quiet), "No OSD is in progress.");
+    let quiet =
+        Status { names: names(), ledger: &World::new().ledger, control: None, own_pdb: false, said: None };
+    assert_eq!(show::status_text(&quiet), "CephCluster store in namespace ceph-a\nNo OSD is in progress.");
 }
 
 #[test]
 fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let mut ledger = World::new().ledger;
     let of = |ledger: &Ledger, own_pdb: bool| {
-        let status = Status { ledger, control: None, own_pdb, said: None };
+        let status = Status { names: names(), ledger, control: None, own_pdb, said: None };
         (show::status_text(&status), show::status_json(&status))
     };
     let (_, json) = of(&ledger, false);
@@ -237,7 +252,13 @@ fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
 fn status_of_an_older_run_is_read() {
     let said: Said =
         serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 is backfilling"}"#).unwrap();
-    let status = Status { ledger: &World::new().ledger, control: None, own_pdb: true, said: Some(&said) };
+    let status = Status {
+        names: names(),
+        ledger: &World::new().ledger,
+        control: None,
+        own_pdb: true,
+        said: Some(&said),
+    };
     assert!(
         show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 is backfilling")
     );

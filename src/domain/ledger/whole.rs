@@ -3,7 +3,7 @@
 use super::{Attempt, NodeWork, Record, Refusals, Run};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of the stored ledger: a newer one is a halt, never a best effort.
 pub const FORMAT: u32 = 1;
@@ -61,6 +61,14 @@ impl Ledger {
         // A new attempt: the report of the failed one must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))
+    }
+
+    /// Returns the ledger with all these quarantined OSDs to be retried.
+    ///
+    /// The error is the first OSD that is not quarantined. An OSD may be named twice.
+    pub fn all_retried(&self, osds: &[OsdId]) -> Result<Self, OsdId> {
+        let osds: BTreeSet<OsdId> = osds.iter().copied().collect();
+        osds.into_iter().try_fold(self.clone(), |ledger, osd| ledger.retried(osd).ok_or(osd))
     }
 
     /// Returns why this run does not start the OSD again, if its new Deployment was not admitted.

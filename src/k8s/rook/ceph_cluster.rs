@@ -37,6 +37,13 @@ impl K8s {
         }
     }
 
+    /// Checks that the CephCluster exists: the one that was named, or else the only one in the namespace.
+    ///
+    /// Afterwards [`Self::names`] has its name.
+    pub async fn find_cluster(&self) -> Result<(), K8sError> {
+        self.ceph_cluster().await.map(drop)
+    }
+
     /// Returns the CephCluster: the one that was named, or else the only one in the namespace.
     pub(crate) async fn ceph_cluster(&self) -> Result<DynamicObject, K8sError> {
         let mut found = match self.ceph_clusters().list("", Some).await {

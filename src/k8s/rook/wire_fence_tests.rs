@@ -105,3 +105,14 @@ async fn cephcluster_errors_distinguish_none_several_and_no_rook() {
     let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x").await).await;
     assert!(matches!(result, Err(K8sError::SeveralCephClusters { .. })), "{result:?}");
 }
+
+#[tokio::test]
+async fn cephcluster_is_found_and_named_before_a_command() {
+    let none = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.find_cluster().await).await;
+    let error = none.unwrap_err();
+    assert!(error.to_string().contains("kubectl get cephclusters -A"), "{error}");
+    let one = list(&[cluster(&json!({}))]);
+    let names =
+        play(vec![on(CLUSTERS, 200, one)], async |k8s| k8s.find_cluster().await.map(|()| k8s.names()));
+    assert_eq!(names.await.unwrap().cluster.as_deref(), Some("c"));
+}

@@ -44,7 +44,9 @@ def expect(world, name, args, code, *words):
 
 
 def no_ceph_cluster(world):
-    expect(world, "no-cluster", ["run", "--cluster", "nobody"], 10, "no CephCluster nobody", "kubectl get cephclusters -A")
+    expect(world, "no-cluster", ["run", "--cluster", "nobody"], 2, "no CephCluster nobody", "kubectl get cephclusters -A")
+    expect(world, "pause-nowhere", ["pause", "--cluster", "nobody"], 2, "no CephCluster nobody")
+    assert not world.get("configmap", "osd-migrate-control"), "a pause was written without a CephCluster"
 
 
 def key_refused(world):

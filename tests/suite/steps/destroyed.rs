@@ -209,11 +209,14 @@ fn rebuild_that_fails_repeatedly_quarantines_and_unsets_noout() {
 fn retried_osd_is_inspected_first_and_its_failures_are_reset() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
-    assert_eq!(world.ledger.retried(OSD), None, "it was not left alone");
+    assert_eq!(world.ledger.retried(OSD), None, "it was not quarantined");
+    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)]), Err(OSD));
     for _ in 0..4 {
         world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
     }
     world = world.saved("quarantine");
+    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)]), Err(OsdId(4)));
+    assert_eq!(world.ledger.all_retried(&[OSD, OSD]).ok(), world.ledger.retried(OSD));
     world.ledger = world.ledger.retried(OSD).unwrap();
     assert_eq!(agent(&world), NodeTask::Inspect);
     let world = world.report(OSD, Some(gone), None).saved("rebuild");
