@@ -6,8 +6,8 @@ use crate::cli::Output;
 use crate::commands::print::print;
 use crate::exit::{Exit, failed, not_loaded};
 use crate::k8s::K8s;
-use crate::live::Ledgers;
-use crate::ports::LedgerStore;
+use crate::live::{Ledgers, WallClock};
+use crate::ports::{Clock, LedgerStore};
 use crate::report::Said;
 use crate::show::{self, Status};
 
@@ -30,9 +30,19 @@ pub(super) async fn status(k8s: Arc<K8s>, output: Output) -> Exit {
         Ok(own) => own.is_some(),
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
+    let runner = match k8s.runner(WallClock.now()).await {
+        Ok(runner) => runner,
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let status =
-        Status { names: &names, ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
+    let status = Status {
+        names: &names,
+        ledger: &ledger,
+        control: control.as_ref(),
+        own_pdb,
+        runner: runner.as_ref(),
+        said: said.as_ref(),
+    };
     match output {
         Output::Table => print(&names.complete(&show::status_text(&status))),
         Output::Json => print(&names.complete(&format!("{:#}", show::status_json(&status)))),

@@ -4,9 +4,10 @@
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-use crate::domain::commands::{Names, RESUME};
+use crate::domain::commands::{Names, RESUME, RUN_AGAIN};
+use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::observation::{Control, ControlKind};
+use crate::domain::observation::{Control, ControlKind, Runner};
 use crate::domain::osd::DeviceIdentity;
 use crate::report::Said;
 use crate::show::disks;
@@ -22,6 +23,8 @@ pub struct Status<'a> {
     pub control: Option<&'a Control>,
     /// Whether the PodDisruptionBudget of osd-migrate exists.
     pub own_pdb: bool,
+    /// Runner that acquired the Lease last.
+    pub runner: Option<&'a Runner>,
     /// Last event of a run.
     pub said: Option<&'a Said>,
 }
@@ -38,6 +41,7 @@ impl Status<'_> {
 pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
     let mut parts = vec![status.names.cluster_line()];
+    parts.extend(runner_line(status));
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
@@ -66,6 +70,23 @@ pub fn status_text(status: &Status<'_>) -> String {
     parts.extend(status.control.map(standing));
     parts.extend(status.said.map(said));
     parts.join("\n")
+}
+
+/// Returns the line about the run at work, or about OSDs in progress that no run works on.
+fn runner_line(status: &Status<'_>) -> Option<String> {
+    if let Some(Runner { job, pod, .. }) = status.runner.filter(|runner| runner.is_alive) {
+        return Some(format!("Job {job} is running (pod {pod})."));
+    }
+    let osds = names(status.ledger.in_flight().map(|record| &record.osd));
+    let suspended =
+        status.runner.filter(|runner| runner.has_pod).map(|Runner { pod, renewed_at, .. }| {
+            let since = renewed_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+            format!(" Pod {pod} exists, and has not renewed its Lease{since}.")
+        });
+    (!osds.is_empty()).then(|| {
+        let suspended = suspended.unwrap_or_default();
+        format!("NO RUN IS AT WORK, and OSDs are in progress: {osds}.{suspended} Start a run: {RUN_AGAIN}")
+    })
 }
 
 fn standing(control: &Control) -> String {
@@ -156,6 +177,9 @@ pub fn status_json(status: &Status<'_>) -> Value {
     json!({
         "namespace": status.names.namespace,
         "cluster": status.names.cluster,
+        "runner": status.runner.map(|Runner { job, pod, renewed_at, is_alive, .. }| {
+            json!({ "job": job, "pod": pod, "renewedAt": renewed_at, "alive": is_alive })
+        }),
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,

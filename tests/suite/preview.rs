@@ -9,7 +9,7 @@ use osd_migrate::domain::commands::Names;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{FormerPdb, Ledger, ScaledOperator};
 use osd_migrate::domain::next::Wait;
-use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases};
+use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases, Runner};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Now};
@@ -195,6 +195,7 @@ fn status_shows_the_wait_its_start_and_the_control() {
         ledger: &world.ledger,
         control: Some(&order),
         own_pdb: true,
+        runner: None,
         said: Some(&said),
     };
     let text = show::status_text(&status);
@@ -211,16 +212,52 @@ fn status_shows_the_wait_its_start_and_the_control() {
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
     assert_eq!(json["control"]["kind"], "pause");
-    let quiet =
-        Status { names: names(), ledger: &World::new().ledger, control: None, own_pdb: false, said: None };
+    let quiet = Status {
+        names: names(),
+        ledger: &World::new().ledger,
+        control: None,
+        own_pdb: false,
+        runner: None,
+        said: None,
+    };
     assert_eq!(show::status_text(&quiet), "CephCluster store in namespace ceph-a\nNo OSD is in progress.");
+}
+
+#[test]
+fn status_says_whether_a_run_is_at_work() {
+    let (world, idle) = (World::recorded(BY_HAND), World::new());
+    let alive = Runner {
+        job: "migrate".to_owned(),
+        pod: "migrate-x".to_owned(),
+        renewed_at: Some(noon()),
+        has_pod: true,
+        is_alive: true,
+    };
+    let text = |ledger, runner| {
+        let status = Status { names: names(), ledger, control: None, own_pdb: false, runner, said: None };
+        show::status_text(&status)
+    };
+    let second = |text: String| text.lines().nth(1).unwrap_or_default().to_owned();
+    assert_eq!(second(text(&world.ledger, Some(&alive))), "Job migrate is running (pod migrate-x).");
+    let suspended = Runner { is_alive: false, ..alive.clone() };
+    let ended = Runner { has_pod: false, ..suspended.clone() };
+    for runner in [Some(&ended), None] {
+        let line = second(text(&world.ledger, runner));
+        assert!(
+            line.starts_with("NO RUN IS AT WORK, and OSDs are in progress: osd.0. Start a run: "),
+            "{line}"
+        );
+        assert_eq!(second(text(&idle.ledger, runner)), "No OSD is in progress.");
+    }
+    let line = second(text(&world.ledger, Some(&suspended)));
+    assert!(line.contains("Pod migrate-x exists, and has not renewed its Lease since 2026-09-21"), "{line}");
 }
 
 #[test]
 fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let mut ledger = World::new().ledger;
     let of = |ledger: &Ledger, own_pdb: bool| {
-        let status = Status { names: names(), ledger, control: None, own_pdb, said: None };
+        let status = Status { names: names(), ledger, control: None, own_pdb, runner: None, said: None };
         (show::status_text(&status), show::status_json(&status))
     };
     let (_, json) = of(&ledger, false);
@@ -257,6 +294,7 @@ fn status_of_an_older_run_is_read() {
         ledger: &World::new().ledger,
         control: None,
         own_pdb: true,
+        runner: None,
         said: Some(&said),
     };
     assert!(

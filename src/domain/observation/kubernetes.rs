@@ -106,6 +106,21 @@ pub struct LocalVolume {
     pub nodes: Option<BTreeSet<String>>,
 }
 
+/// Runner that acquired the Lease last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runner {
+    /// Name of its Job.
+    pub job: String,
+    /// Name of its pod.
+    pub pod: String,
+    /// When it renewed the Lease last.
+    pub renewed_at: Option<DateTime<Utc>>,
+    /// Whether its pod exists and has not ended.
+    pub has_pod: bool,
+    /// Whether its pod exists, and renewed the Lease in time.
+    pub is_alive: bool,
+}
+
 /// Control that a person set for the runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Control {

@@ -6,7 +6,7 @@ mod kubernetes;
 pub use ceph::{Ceph, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
-    Operator, OsdPdb, Pod,
+    Operator, OsdPdb, Pod, Runner,
 };
 
 use chrono::{DateTime, Utc};

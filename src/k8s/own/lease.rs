@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PropagationPolicy;
 
+use crate::domain::observation::Runner;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::time::{from_jiff, to_jiff};
@@ -135,6 +136,23 @@ impl K8s {
         self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
     }
 
+    /// Returns the runner that acquired the Lease last; none if no run ever started, or if another program
+    /// holds the Lease.
+    pub async fn runner(&self, now: DateTime<Utc>) -> Result<Option<Runner>, K8sError> {
+        let lease = self.kind::<Lease>().get_opt(LEASE).await?;
+        let holder = |lease: &Lease| Holder::parse(lease.spec.as_ref()?.holder_identity.as_ref()?);
+        let Some((lease, holder)) = lease.and_then(|lease| holder(&lease).map(|holder| (lease, holder)))
+        else {
+            return Ok(None);
+        };
+        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
+        let runs = |pod: &Pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod);
+        let has_pod = pod.is_some_and(|pod| runs(&pod));
+        let is_alive = has_pod && !is_expired(&lease, now);
+        let renewed_at = renewed_at(&lease);
+        Ok(Some(Runner { job: holder.job, pod: holder.pod, renewed_at, has_pod, is_alive }))
+    }
+
     async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<(), K8sError> {
         self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(drop)
     }
@@ -164,12 +182,15 @@ impl K8s {
     }
 }
 
+fn renewed_at(lease: &Lease) -> Option<DateTime<Utc>> {
+    lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).and_then(|t| from_jiff(t.0))
+}
+
 fn is_expired(lease: &Lease, now: DateTime<Utc>) -> bool {
     let spec = lease.spec.as_ref();
-    let renewed = spec.and_then(|s| s.renew_time.as_ref()).and_then(|t| from_jiff(t.0));
     let lasts =
         spec.and_then(|s| s.lease_duration_seconds).map_or(LASTS, |secs| TimeDelta::seconds(secs.into()));
-    renewed.is_none_or(|at| now.signed_duration_since(at) > lasts)
+    renewed_at(lease).is_none_or(|at| now.signed_duration_since(at) > lasts)
 }
 
 /// Returns the Lease to write: all other fields, and the resourceVersion, stay unchanged.

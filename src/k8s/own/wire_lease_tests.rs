@@ -85,3 +85,24 @@ async fn silent_lease_holder_is_deleted_but_never_by_force() {
     script.push(on("GET /api/v1/nodes/n1", 200, node("Unknown")));
     assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::OldRunnerNodeLost { .. }));
 }
+
+#[tokio::test]
+async fn runner_is_alive_with_a_pod_that_renews_its_lease() {
+    let runner = async |script| {
+        let now = "2026-11-21T10:05:00Z".parse().unwrap();
+        play(script, async |k8s| k8s.runner(now).await).await.unwrap()
+    };
+    let held = |renewed| on(LEASE_GET, 200, lease(OTHER, renewed));
+    let running = || on(POD_GET, 200, pod("Running", Some("n1")));
+    for (renewed, answer, expected) in [
+        (JUST_NOW, running(), (true, true)),
+        (LONG_AGO, running(), (true, false)),
+        (JUST_NOW, on(POD_GET, 200, pod("Succeeded", None)), (false, false)),
+        (JUST_NOW, on(POD_GET, 404, refusal(404, "NotFound")), (false, false)),
+    ] {
+        let found = runner(vec![held(renewed), answer]).await.unwrap();
+        assert_eq!((found.has_pod, found.is_alive), expected);
+        assert_eq!((found.job.as_str(), found.pod.as_str()), ("old", "old-x"));
+    }
+    assert_eq!(runner(vec![on(LEASE_GET, 404, refusal(404, "NotFound"))]).await, None);
+}
