@@ -86,6 +86,8 @@ def two_jobs_and_a_stopped_osd(world):
 def drains_wait(world):
     """Checks that no OSD of another host may be evicted while osd-migrate has stopped an OSD."""
     said = expect_eviction_refused(world, "TooManyRequests")
+    status = world.command("status")
+    assert status.startswith("CephCluster rook-ceph in namespace rook-ceph\nJob first is running (pod first-"), status
     assert world.drain_limit() == 0 and not world.own_pdb()
     world.say(f"Rook's PodDisruptionBudget at 0: {said}")
 
