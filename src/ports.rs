@@ -59,6 +59,11 @@ pub enum Saved {
     Conflict,
 }
 
+/// Returns the failure of an act that was not done, and that may pass by itself.
+pub fn passing(message: impl std::fmt::Display) -> Failure {
+    Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
+}
+
 /// Reason why a ledger cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {

@@ -22,8 +22,8 @@ use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
 use crate::live::clock::now;
-use crate::live::failure::{kube_failure, passing};
-use crate::ports::{Cluster, Failure};
+use crate::live::failure::kube_failure;
+use crate::ports::{Cluster, Failure, passing};
 
 /// Time after which a rejected PodDisruptionBudget is tried again.
 ///

@@ -4,11 +4,6 @@ use crate::ceph::CephError;
 use crate::k8s::K8sError;
 use crate::ports::{Failure, Severity};
 
-/// Returns a failure that may pass by itself.
-pub(super) fn passing(message: impl std::fmt::Display) -> Failure {
-    Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
-}
-
 /// Converts an error of Ceph to a failure with its severity.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn ceph_failure(error: CephError) -> Failure {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::domain::ledger::{Ledger, Record};
 use crate::k8s::{K8s, K8sError, ResourceVersion};
-use crate::live::failure::{kube_failure, passing};
-use crate::ports::{Failure, LedgerStore, LoadError, Saved};
+use crate::live::failure::kube_failure;
+use crate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
 
 /// Ledger in its ConfigMap.
 pub struct Ledgers(pub Arc<K8s>);

@@ -3,8 +3,8 @@
 use crate::ceph::{self, Ceph, CephError, Connection, Secret};
 use crate::k8s::MonAccess;
 use crate::live::adapter::{Live, Session};
-use crate::live::failure::{ceph_failure, kube_failure, passing};
-use crate::ports::Failure;
+use crate::live::failure::{ceph_failure, kube_failure};
+use crate::ports::{Failure, passing};
 
 impl Live {
     /// Returns the session with Ceph, and opens it if there is none.

@@ -17,7 +17,7 @@ use crate::domain::expect;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
-use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
+use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
 use crate::sim::course::Sim;
 use crate::sim::world::World;
 
@@ -26,10 +26,6 @@ fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
         return Ok(());
     }
     Err(passing("another client saved since this was decided".to_owned()))
-}
-
-fn passing(message: impl std::fmt::Display) -> Failure {
-    Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
 }
 
 /// Call of a runner that changes something.

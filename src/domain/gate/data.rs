@@ -16,6 +16,11 @@ pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
     seen.ceph.pgs.iter().filter(|(_, pg)| passes(pg)).map(|(id, _)| id.clone()).collect()
 }
 
+/// Returns the number of replicas or chunks of a PG; 0 if its pool is not known.
+fn size_of(pg: &Pg, ceph: &Ceph) -> u64 {
+    ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size))
+}
+
 /// Returns the gate that is open if the statistics are complete and fresh.
 ///
 /// Fresh statistics are younger than the last change of the OSDs concerned.
@@ -96,13 +101,13 @@ const SHORT_OF_OSDS: [&str; 6] = ["active", "undersized", "degraded", "peered", 
 /// not help, one more OSD may. (A new cluster is in this state until it has as many hosts as its pools have
 /// replicas.)
 pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
-    let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
     let rests = pg
         .state
         .iter()
         .all(|word| SHORT_OF_OSDS.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
-    (pg.up.len() as u64) < size && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
+    (pg.up.len() as u64) < size_of(pg, ceph)
+        && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
 }
 
 fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
@@ -211,14 +216,13 @@ pub fn is_filled(
     excused: impl Fn(&Pg) -> bool,
     ceph: &Ceph,
 ) -> bool {
-    let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let has_all = |pg: &Pg| has_all_replicas(pg, ceph) && only_moves(pg);
     let concerned = ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || before.contains(*id));
     slot.up
         && is_complete(ceph)
         && concerned.into_iter().all(|(_, pg)| {
             let is_here = pg.up.contains(&osd);
-            let has_moved = moves && !is_here && pg.up.len() as u64 >= size(pg);
+            let has_moved = moves && !is_here && pg.up.len() as u64 >= size_of(pg, ceph);
             let settled = if is_here {
                 (is_clean(pg) || has_all(pg) || excused(pg)) && pg.acting.contains(&osd)
             } else {
@@ -283,7 +287,10 @@ pub fn lowest_pg_nums(record: &Record, ceph: &Ceph) -> BTreeMap<u64, u32> {
 /// stopped OSD too, and Ceph reports it as undersized (observed on 16.2.15).
 fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a PgId, &'a Pg)> {
     let may_be_here = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
-        Some(pg_num) => id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor)),
+        Some(pg_num) => {
+            let is_young = id.parts().is_some_and(|(_, number)| number >= *pg_num);
+            is_young && id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor))
+        }
         None => true,
     };
     // The record of a new OSD has no stop.
@@ -291,11 +298,21 @@ fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a 
     pgs.filter(move |(id, pg)| !record.pgs.contains(*id) && may_be_here(id, pg))
 }
 
+/// Returns the PGs that the OSD served, and those younger ones that are concerned.
+fn with_younger(
+    record: &Record,
+    guard: Guard,
+    is_concerned: impl Fn(&Pg) -> bool,
+    ceph: &Ceph,
+) -> BTreeSet<PgId> {
+    let younger = younger(record, ceph).filter(|(_, pg)| !is_out(guard) && is_concerned(pg));
+    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
+}
+
 /// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger
 /// ones.
 pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
-    let younger = younger(record, ceph).filter(|_| !is_out(Guard::YoungerPgsExcused));
-    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
+    with_younger(record, Guard::YoungerPgsExcused, |_| true, ceph)
 }
 
 /// Returns the PGs that must report after the OSD has booted: those that it served, and younger ones that
@@ -303,10 +320,7 @@ pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
 ///
 /// A younger PG that has all its OSDs without this one is not affected by the boot, and may not report.
 pub fn affected_by_boot(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
-    let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
-    let younger = younger(record, ceph).filter(|(_, pg)| (pg.up.len() as u64) < size(pg));
-    let younger = younger.filter(|_| !is_out(Guard::YoungerPgsReport));
-    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
+    with_younger(record, Guard::YoungerPgsReport, |pg| (pg.up.len() as u64) < size_of(pg, ceph), ceph)
 }
 
 /// Returns the gate that is open if only replicas on the stopped OSD are missing.

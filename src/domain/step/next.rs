@@ -98,12 +98,15 @@ impl<'a> Step<'a> {
     ///
     /// Before Stop all PGs are saved again.
     fn drop_gone_pgs(&self) -> Option<Next> {
+        if self.facts.before_stop() {
+            return None;
+        }
         let gone = gate::gone(&self.record.pgs, self.view.seen);
         let pg_nums = gate::lowest_pg_nums(self.record, &self.view.seen.ceph);
         // Once the new OSD is up, no gate asks for them.
         let is_up = self.view.seen.ceph.slots.get(&self.record.osd).is_some_and(|slot| slot.up);
         let is_known = is_up || pg_nums == self.record.pg_nums;
-        if (gone.is_empty() && is_known) || self.facts.before_stop() {
+        if gone.is_empty() && is_known {
             return None;
         }
         let pgs = self.record.pgs.difference(&gone).cloned().collect();

@@ -117,10 +117,7 @@ impl K8s {
                 Ok(LeaseOutcome::OwnedByLiveJob { job: identity, pod: "unknown".to_owned() })
             };
         };
-        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
-        let pod =
-            pod.filter(|pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod));
-        match pod {
+        match self.pod_of(&holder).await? {
             None => {}
             // A Job has at most one wanted pod, and that is now this one.
             Some(_) if holder.job_uid == me.job_uid => {}
@@ -145,12 +142,17 @@ impl K8s {
         else {
             return Ok(None);
         };
-        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
-        let runs = |pod: &Pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod);
-        let has_pod = pod.is_some_and(|pod| runs(&pod));
+        let has_pod = self.pod_of(&holder).await?.is_some();
         let is_alive = has_pod && !is_expired(&lease, now);
         let renewed_at = renewed_at(&lease);
         Ok(Some(Runner { job: holder.job, pod: holder.pod, renewed_at, has_pod, is_alive }))
+    }
+
+    /// Returns the pod of a holder, if it exists and has not ended.
+    async fn pod_of(&self, holder: &Holder) -> Result<Option<Pod>, K8sError> {
+        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
+        let is_it = |pod: &Pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid);
+        Ok(pod.filter(|pod| is_it(pod) && !pods::is_terminal(pod)))
     }
 
     async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<(), K8sError> {
