@@ -1,4 +1,10 @@
+use std::collections::BTreeSet;
+
+use clap::Parser;
+
 use super::*;
+use crate::domain::osd::OsdId;
+use crate::domain::policy;
 
 #[test]
 fn confirmation_takes_only_the_exact_words() {

@@ -1,0 +1,69 @@
+//! Arguments of the commands that only show something: `rehearse`, `plan`, `status`.
+
+use clap::{Args, ValueEnum};
+
+use super::run::RunArgs;
+use crate::rehearse::{Detail, fault};
+
+/// Arguments of `rehearse`.
+#[derive(Debug, Args)]
+pub struct RehearseArgs {
+    /// Seed of the simulated durations. The same seed gives the same rehearsal.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Fault to inject (--help lists the names). The option can be repeated.
+    #[arg(long, value_name = "FAULT[@OSD]", value_parser = fault::parse, long_help = fault::help())]
+    pub fault: Vec<fault::RequestedFault>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// Print only the table and the summary.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print every line. By default, each OSD except the first takes one line.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl RehearseArgs {
+    /// Returns the part of the story to print.
+    pub fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::None,
+            (false, true) => Detail::All,
+            (false, false) => Detail::Usual,
+        }
+    }
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// OSDs, limits and confirmation.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// List the disks of the nodes, too. A Job on each node reads the disks and changes nothing. With this
+    /// option, `plan` itself must run in a Job.
+    #[arg(long)]
+    pub inventory: bool,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Text for people.
+    Table,
+    /// JSON for programs.
+    Json,
+}

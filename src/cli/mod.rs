@@ -1,0 +1,18 @@
+//! Command line, parsed once into domain types.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `command` | global options, the list of commands |
+//! | `run` | arguments of `run` and `provision`; the policy |
+//! | `look` | arguments of the commands that only show something |
+
+mod command;
+mod look;
+mod run;
+
+pub use command::{Cli, Command, NodeCommand};
+pub use look::{Output, PlanArgs, RehearseArgs, StatusArgs};
+pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Arguments of `run` and `provision`, and the policy that they describe.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use clap::{Args, ValueEnum, value_parser};
+
+use crate::domain::osd::OsdId;
+use crate::domain::policy::{self, Limits, Policy, Window};
+
+/// Text that confirms a run.
+pub const CONFIRMATION: &str = "yes-really-migrate-osds";
+
+/// Arguments of `run`, and of `plan`, which shows what `run` would do.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Migrate only these OSDs, separated by commas: osd.1,osd.5.
+    #[arg(long, value_delimiter = ',', value_name = "OSD")]
+    pub select: Vec<OsdId>,
+    /// Leave these OSDs as they are, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "OSD")]
+    pub skip: Vec<OsdId>,
+    /// Scale Rook's operator to 0 while OSDs are migrated, and back afterwards, if it is older than 1.20 and
+    /// does not support the fence. An operator that is scaled to 0 reconciles no other cluster either.
+    /// Without this option, a run waits until a person has scaled the operator to 0.
+    #[arg(long)]
+    pub scale_operator: bool,
+    /// End with exit code 0, not 12, if OSDs were refused. If OSDs were skipped for now (down, on a cordoned
+    /// node), the exit code is still 12. To leave an OSD as it is permanently, use --skip.
+    #[arg(long)]
+    pub allow_refused: bool,
+    /// Creator of the Deployment of a recreated OSD: osd-migrate, or a running Rook operator of 1.20 or
+    /// later. If Rook has not created the Deployment within 10 minutes, osd-migrate creates it.
+    #[arg(long, value_enum, value_name = "CREATOR", default_value_t = DeploymentBy::OsdMigrate)]
+    pub deployment_by: DeploymentBy,
+    /// PGs that must be clean before an OSD is stopped: all PGs of the cluster, or only the PGs on the OSD.
+    /// With "own", every other PG must still have all its replicas; a balancer may be moving data.
+    #[arg(long, value_enum, value_name = "PGS", default_value_t = RequireClean::All)]
+    pub require_clean: RequireClean,
+    /// Limits of failures and waits.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Confirmation, windows and pace.
+    #[command(flatten)]
+    pub new: NewArgs,
+}
+
+/// PGs that must be clean before an OSD is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RequireClean {
+    /// All PGs of the cluster.
+    All,
+    /// PGs on the OSD; every other PG must have all its replicas.
+    Own,
+}
+
+/// Limits of failures and waits.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// Number of OSDs that may fail after their stop before the run ends. OSDs that fail before their stop
+    /// are skipped and reported.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(0..=100))]
+    pub failure_limit: u32,
+    /// Time for the daemon of a new OSD to come up. After this time, the OSD is quarantined, and Ceph may
+    /// restore its data on other OSDs.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub start_limit: TimeDelta,
+    /// Time for which a stopped OSD keeps the flag noout. After this time, Ceph may restore its data on other
+    /// OSDs.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub noout_limit: TimeDelta,
+    /// Pause before a node agent that failed after the stop is started again. Each later pause is four times
+    /// as long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub agent_retry_pause: TimeDelta,
+    /// Time for which a run waits for OSDs that only their own state blocks (their node is cordoned or not
+    /// Ready). After this time, the run ends and reports them.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub skip_after: TimeDelta,
+}
+
+/// Parses a time such as 90s, 15m or 1h, up to a day.
+fn duration(text: &str) -> Result<TimeDelta, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|error| format!("{error}. Use a time such as 30s, 15m or 1h"))?;
+    let time = TimeDelta::from_std(time).map_err(|error| error.to_string())?;
+    if time > TimeDelta::days(1) { Err("the longest time is 24h".to_owned()) } else { Ok(time) }
+}
+
+/// Creator of the Deployment of a recreated OSD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeploymentBy {
+    /// osd-migrate, from the old Deployment; Rook need not run.
+    OsdMigrate,
+    /// Rook, from what it finds on the disk; no setting of the old Deployment remains.
+    Rook,
+}
+
+/// Arguments of `provision`, and of `run`, which creates new OSDs too.
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// Confirm that OSDs may be destroyed and recreated: --confirm yes-really-migrate-osds. Alternatively,
+    /// set spec.storage.migration.confirmation of the CephCluster.
+    #[arg(long, value_name = "CONFIRMATION", value_parser = confirmation)]
+    pub confirm: Option<String>,
+    /// Start OSDs only at this time of day, in UTC: --window 22:00-05:00. Separate several windows by commas.
+    /// An OSD that was stopped within the window is finished after the window closes, too.
+    #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
+    pub window: Vec<Window>,
+    /// Number of new OSDs that may be created in parallel on one host.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
+    pub at_once: u32,
+}
+
+/// Accepts only the exact confirmation.
+fn confirmation(words: &str) -> Result<String, String> {
+    if words == CONFIRMATION { Ok(words.to_owned()) } else { Err(format!("use {CONFIRMATION}")) }
+}
+
+impl RunArgs {
+    /// Returns the policy that these arguments describe.
+    pub fn policy(&self) -> Policy {
+        let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
+        Policy {
+            select: set(&self.select),
+            skip: set(&self.skip),
+            scales_operator: self.scale_operator,
+            allows_refused: self.allow_refused,
+            deployment_by: match self.deployment_by {
+                DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,
+                DeploymentBy::Rook => policy::DeploymentBy::ByRook,
+            },
+            only_new: false,
+            require_clean: match self.require_clean {
+                RequireClean::All => policy::RequireClean::All,
+                RequireClean::Own => policy::RequireClean::Own,
+            },
+            limits: Limits {
+                failures: self.limits.failure_limit,
+                start: self.limits.start_limit,
+                noout: self.limits.noout_limit,
+                retry_pause: self.limits.agent_retry_pause,
+                skip_after: self.limits.skip_after,
+            },
+            ..self.new.policy()
+        }
+    }
+}
+
+impl NewArgs {
+    /// Returns the policy that these arguments describe: new OSDs only.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            confirmed: self.confirm.is_some(),
+            windows: self.window.clone(),
+            at_once: self.at_once,
+            only_new: true,
+            ..Policy::default()
+        }
+    }
+}
