@@ -85,6 +85,11 @@ impl EventReporter {
         }
     }
 
+    /// Returns whether this run has done or saved anything.
+    pub fn has_acted(&self) -> bool {
+        self.has_acted
+    }
+
     /// Returns whether a text is new, or was last reported long enough ago.
     ///
     /// The figures of a wait change every second and do not make a text new.

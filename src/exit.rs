@@ -26,6 +26,8 @@ pub enum Exit {
     SomeNotMigrated,
     /// 1: try again.
     TryAgain,
+    /// Exit code of the pod of a Job, if it is none of the others.
+    OfJob(u8),
     /// 130: interrupted by a person or by Kubernetes.
     Interrupted,
 }
@@ -41,7 +43,26 @@ impl From<Exit> for ExitCode {
             Exit::SomeQuarantined => 11,
             Exit::SomeNotMigrated => 12,
             Exit::Interrupted => 130,
+            // A code that Kubernetes chose, such as 137.
+            Exit::OfJob(killed) => killed,
         })
+    }
+}
+
+impl Exit {
+    /// Returns the exit code of a Job's pod.
+    pub fn of_job(code: i32) -> Self {
+        match code {
+            0 => Self::Finished,
+            1 => Self::TryAgain,
+            2 => Self::WrongUsage,
+            3 => Self::Refused,
+            10 => Self::Halted,
+            11 => Self::SomeQuarantined,
+            12 => Self::SomeNotMigrated,
+            130 => Self::Interrupted,
+            other => Self::OfJob(u8::try_from(other).unwrap_or(u8::MAX)),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use osd_migrate::cli::{Cli, Command};
-use osd_migrate::commands::dispatch;
+use osd_migrate::cli::Cli;
+use osd_migrate::commands::{dispatch, ends_itself, interrupted};
 use osd_migrate::exit::Exit;
 use osd_migrate::node;
 
@@ -15,7 +15,8 @@ fn main() -> ExitCode {
     if std::env::args_os().next().is_some_and(|name| node::shim::is_called_as(&name)) {
         return node::shim::main(std::env::args_os());
     }
-    let cli = Cli::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let cli = Cli::parse_from(&arguments);
     start_logging();
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
@@ -24,12 +25,11 @@ fn main() -> ExitCode {
             return Exit::TryAgain.into();
         }
     };
-    // An agent that is interrupted ends its task first: an unfinished task would only have to be repeated.
-    let on_a_node = matches!(cli.command, Command::Node { .. });
+    let ends_itself = ends_itself(&cli.command);
     let exit = runtime.block_on(async {
         tokio::select! {
-            exit = dispatch(cli) => exit,
-            () = interrupted(), if !on_a_node => {
+            exit = dispatch(cli, arguments.get(1..).unwrap_or_default()) => exit,
+            () = interrupted(), if !ends_itself => {
                 tracing::warn!("interrupted: the next run completes what is in progress");
                 Exit::Interrupted
             }
@@ -48,17 +48,4 @@ fn start_logging() {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
-}
-
-/// Waits for SIGTERM or SIGINT. As pid 1 of a container the program would ignore SIGTERM without this
-/// handler.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        },
-        Err(_) => drop(tokio::signal::ctrl_c().await),
-    }
 }

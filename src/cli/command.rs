@@ -8,7 +8,7 @@ use crate::domain::osd::OsdId;
 
 /// Migrate every OSD of a Rook/Ceph cluster to the declared storage. Each OSD keeps its id.
 ///
-/// Exit codes: 0 finished; 2 wrong usage; 3 not confirmed, or cancelled; 10 halted: a person must act; 11
+/// Exit codes: 0 finished; 2 wrong usage; 3 cancelled; 10 halted: a person must act; 11
 /// finished, but OSDs were quarantined after a failure; 12 finished, but OSDs were refused or skipped; any
 /// other: try again.
 #[derive(Debug, Parser)]
@@ -55,11 +55,17 @@ pub enum Command {
     Plan(PlanArgs),
     /// Migrate OSDs, then create new OSDs.
     ///
-    /// To start a run in the cluster: kubectl -n rook-ceph create job --from=cronjob/osd-migrate
-    /// osd-migrate-$(date +%s)
+    /// Outside of the cluster, the command creates a Job from the CronJob, prints its log, and ends with its
+    /// exit code. Ctrl-C ends the command, and not the run.
     ///
     /// With --select, which names existing OSDs, a run creates no new OSDs.
     Run(RunArgs),
+    /// Follow a run: print its log, and end with its exit code. Ctrl-C ends this command, and not the run.
+    Follow {
+        /// Job to follow. Without a name, the run at work.
+        #[arg(value_name = "JOB")]
+        job: Option<String>,
+    },
     /// Create new OSDs only, on available disks that the CephCluster selects, one after the other.
     ///
     /// The command migrates no OSD, and never writes to a disk that has data on it. To see the disks first,

@@ -5,12 +5,15 @@
 //! | `command` | global options, the list of commands |
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
+//! | `forward` | arguments of the Job that a command outside the cluster creates |
 
 mod command;
+mod forward;
 mod look;
 mod run;
 
 pub use command::{Cli, Command, NodeCommand};
+pub use forward::forwarded;
 pub use look::{Output, PlanArgs, RehearseArgs, StatusArgs};
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
 

@@ -110,6 +110,10 @@ pub struct NewArgs {
     /// Number of new OSDs that may be created in parallel on one host.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
     pub at_once: u32,
+    /// Outside of the cluster: create the Job, and return at once. Without this option, the command follows
+    /// the Job and ends with its exit code.
+    #[arg(long)]
+    pub detach: bool,
 }
 
 /// Accepts only the exact confirmation.

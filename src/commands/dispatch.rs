@@ -1,5 +1,6 @@
 //! Passes the arguments to their command.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::commands::node::node;
 use crate::commands::plan::plan;
 use crate::commands::preflight::preflight;
 use crate::commands::rehearse::rehearse;
+use crate::commands::remote::{AsJob, follow, remote};
 use crate::commands::retry::retry;
 use crate::commands::run::run;
 use crate::commands::start::start;
@@ -19,8 +21,18 @@ use crate::exit::{Exit, not_seen};
 use crate::k8s::{K8s, Place};
 use crate::live::kube_failure;
 
+/// Returns whether a command handles signals itself.
+///
+/// An agent that is interrupted ends its task first: an unfinished task would only have to be repeated. A
+/// command that follows a Job says what becomes of the Job.
+pub fn ends_itself(command: &Command) -> bool {
+    matches!(command, Command::Node { .. } | Command::Follow { .. }) || AsJob::of(command).is_some()
+}
+
 /// Does what the arguments say.
-pub async fn dispatch(cli: Cli) -> Exit {
+///
+/// `typed` has the same arguments as words, for a Job that gets them.
+pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a TLS provider is already installed");
     }
@@ -41,12 +53,23 @@ pub async fn dispatch(cli: Cli) -> Exit {
         Err(error) => return not_seen(&kube_failure(error)),
     };
     // A person who mistyped the namespace gets no answer from an empty one, and writes nothing there.
+    let as_job = AsJob::of(&cli.command);
     let is_of_ledger = matches!(
         cli.command,
-        Command::Status(_) | Command::Pause | Command::Cancel | Command::Resume | Command::Retry { .. }
+        Command::Status(_)
+            | Command::Pause
+            | Command::Cancel
+            | Command::Resume
+            | Command::Retry { .. }
+            | Command::Follow { .. }
     );
-    if is_of_ledger && let Err(error) = k8s.find_cluster().await {
+    if (is_of_ledger || as_job.is_some())
+        && let Err(error) = k8s.find_cluster().await
+    {
         return not_seen(&kube_failure(error));
+    }
+    if let Some(command) = as_job {
+        return remote(k8s, command, typed).await;
     }
     let timeout = Duration::from_secs(cli.ceph_timeout);
     match cli.command {
@@ -58,6 +81,7 @@ pub async fn dispatch(cli: Cli) -> Exit {
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
         Command::Retry { osds } => retry(k8s, &osds).await,
+        Command::Follow { job } => follow(k8s, job).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
         Command::Uninstall => uninstall(k8s, timeout).await,

@@ -8,11 +8,15 @@
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
 //! | `preflight`, `start`, `uninstall` | Helm's hooks |
 //! | `rehearse` | `rehearse` |
+//! | `remote`, `follow` | commands that run in the cluster, typed outside of it: as a Job, and its log |
+//! | `interrupted` | signals |
 //! | `node` | the process of a node agent |
 //! | `pod`, `print` | the pod of this process; its output |
 
 mod control;
 mod dispatch;
+mod follow;
+mod interrupted;
 mod inventories;
 mod node;
 mod plan;
@@ -20,10 +24,12 @@ mod pod;
 mod preflight;
 mod print;
 mod rehearse;
+mod remote;
 mod retry;
 mod run;
 mod start;
 mod status;
 mod uninstall;
 
-pub use dispatch::dispatch;
+pub use dispatch::{dispatch, ends_itself};
+pub use interrupted::interrupted;

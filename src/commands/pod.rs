@@ -17,6 +17,11 @@ pub(super) fn environment(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }
 
+/// Returns whether this process runs in a pod of osd-migrate.
+pub(super) fn is_in_pod() -> bool {
+    environment("POD_NAME").is_some_and(|name| !name.is_empty())
+}
+
 /// Adds the settings of the pod's environment to those of the arguments.
 pub(super) fn of_environment(policy: Policy) -> Policy {
     let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());

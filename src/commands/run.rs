@@ -36,6 +36,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;
+    let acted = ports.audience.has_acted();
     // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
         "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
@@ -44,8 +45,11 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         peak_kib()
     );
     match end {
-        // A scheduled run only reports what it may not fix: that is not a failure.
-        Ok(End::Finished(summary)) if own.scheduled && summary.needs_only_confirmation() => Exit::Finished,
+        // A run that is not confirmed only reports: that is not a failure. A confirmation that was removed
+        // during a run ends that run like a cancel.
+        Ok(End::Finished(summary)) if summary.needs_only_confirmation() && (own.scheduled || !acted) => {
+            Exit::Finished
+        }
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
     }

@@ -21,6 +21,7 @@ pub fn kube_failure(error: K8sError) -> Failure {
     let severity = match &error {
         K8sError::Forbidden { .. } | K8sError::Refused { .. } => Severity::Denied,
         K8sError::NoRook
+        | K8sError::NotInstalled { .. }
         | K8sError::NoCephCluster { .. }
         | K8sError::SeveralCephClusters { .. }
         | K8sError::NoConfig(_) => Severity::WrongPlace,

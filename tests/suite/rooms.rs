@@ -167,7 +167,8 @@ fn module(text: &str) -> Module {
     let (mut place, mut depth) = (0, 0_u32);
     while place < tokens.len() {
         match token(place) {
-            "use" => {
+            // `use<>` in a type captures lifetimes.
+            "use" if token(place + 1) != "<" => {
                 let end = after_item(&tokens, place) - 1;
                 expand(&tokens[place + 1..end], &[], &mut module.imports);
                 place = end;

@@ -134,6 +134,15 @@ pub enum K8sError {
          cephclusters.ceph.rook.io"
     )]
     NoRook,
+    /// The namespace has no CronJob of osd-migrate.
+    #[error(
+        "osd-migrate is not installed in namespace {namespace}: it has no CronJob osd-migrate. To install it: \
+         helm install osd-migrate charts/osd-migrate -n {namespace}"
+    )]
+    NotInstalled {
+        /// Namespace that was searched.
+        namespace: String,
+    },
     /// The namespace has no CephCluster.
     #[error(
         "namespace {namespace} has no CephCluster{}. See: kubectl get cephclusters -A", named(name.as_ref())

@@ -3,9 +3,12 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::time::Duration;
 
+use futures_util::AsyncBufRead;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy,
 };
 use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Resource};
@@ -234,6 +237,22 @@ where
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &Patch::Apply(object)))
             .await
+    }
+}
+
+impl Kind<'_, Pod> {
+    /// Opens the log of a container.
+    ///
+    /// The call has no timeout, because the server may answer only when there is a line.
+    pub(crate) async fn log(
+        &self,
+        name: &str,
+        params: &LogParams,
+    ) -> Result<impl AsyncBufRead + use<>, K8sError> {
+        let mut call = self.call("get", Some(name));
+        call.resource = format!("{}/log", call.resource);
+        self.k8s.count_request();
+        self.api.log_stream(name, params).await.map_err(|error| K8sError::of(call, error, Duration::MAX))
     }
 }
 

@@ -55,7 +55,8 @@ impl K8s {
     }
 }
 
-fn from_template(cron_job: &DynamicObject, name: &str) -> Value {
+/// Returns a Job of the CronJob's template, as `kubectl create job --from` creates it.
+pub(super) fn from_template(cron_job: &DynamicObject, name: &str) -> Value {
     let of_template = |path: &str| cron_job.data.pointer(&format!("/spec/jobTemplate/{path}"));
     let annotations = of_template("metadata/annotations").and_then(Value::as_object).cloned();
     let mut annotations = annotations.unwrap_or_default();

@@ -97,7 +97,7 @@ def typed(world, osd, lines, code=0, **values):
     for line in filled:
         assert not re.search(PLACEHOLDERS, re.sub(r" # .*", "", line)), f"a placeholder is left: {line}"
         print("    " + line.replace("\n", "\n      "), flush=True)
-    functions = commands("Before you type", "input() {", "hand() {") + [re.search(r"^ +(osd_migrate\(\) \{.*?^ +\})", read("docs/guides/run.md"), re.M | re.S)[1]]
+    functions = commands("Before you type", "input() {", "hand() {")
     there = SHELL.format(folder=world.folder(), lab=LAB, host=host, binary=world.binary)
     with open(os.path.join(world.folder(), "typed"), "w", encoding="utf-8") as file:
         file.write("\n".join([there, *functions, *filled, ""]))
@@ -194,10 +194,8 @@ def started(world, osd, values):
     """Starts a finished OSD that nothing else starts."""
     typed(world, osd, commands("Start an OSD that was created by hand", "delete deployment"))
     typed(world, osd, commands("Remove the record", "--argjson"))
-    world.jobs.append(f"adopt-{len(world.jobs)}")
-    select, adopt, unselect = commands("Start an OSD that was created by hand", "patch cephcluster", "osd_migrate adopt")
-    typed(world, osd, [select, adopt], adopt=world.jobs[-1], **values)
-    assert world.wait_for(world.jobs[-1], 200) == ("Complete", 0), world.log(world.jobs[-1])
+    select, adopt, unselect = commands("Start an OSD that was created by hand", "patch cephcluster", "osd-migrate -n rook-ceph provision")
+    typed(world, osd, [select, adopt], **values)
     typed(world, osd, [unselect])
     world.until(f"osd.{osd} to be up", 90, lambda: faults.is_up(world, osd))
     typed(world, osd, commands("Unset the flags"), **values)

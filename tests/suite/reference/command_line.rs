@@ -11,8 +11,8 @@ const HEAD: &str = "# Command line
 
 <!-- Generated from src/cli/: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
 
-`osd-migrate COMMAND [OPTIONS]`. In a cluster the commands run as Jobs of the chart's template:
-[run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help` prints the same text.
+`osd-migrate COMMAND [OPTIONS]`. `run`, `provision`, `plan` and `preflight` run in the cluster, as Jobs of the chart's
+template: [run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help` prints the same text.
 ";
 
 pub(super) fn page() -> String {

@@ -23,7 +23,9 @@ fn each_exit_code_says_what_the_job_does_then() {
     let code = |line: &str| {
         Some(line.trim().strip_prefix("Exit::")?.split_once(" => ")?.1.trim_end_matches(',').to_owned())
     };
-    let mut there: BTreeSet<String> = of_exit.lines().filter_map(code).collect();
+    // The exit code of another pod is passed on, whatever it is.
+    let own = of_exit.lines().filter(|line| !line.contains("OfJob"));
+    let mut there: BTreeSet<String> = own.filter_map(code).collect();
     assert!(there.len() >= 6, "they moved: {there:?}");
     let usage = Cli::try_parse_from(["osd-migrate", "run", "--no-such-flag"]).unwrap_err();
     there.insert(usage.exit_code().to_string());

@@ -1,0 +1,200 @@
+//! OSDs and bytes of a whole run.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::backfill::{Backfill, rate, time_for};
+use crate::domain::osd::OsdId;
+use crate::domain::plan::candidates;
+use crate::domain::view::View;
+
+/// Time for an OSD in addition to its backfill, as long as none was measured: stop, wipe, prepare, start.
+///
+/// Node Jobs took one to three minutes on disks of all kinds.
+const ASSUMED_OVERHEAD: TimeDelta = TimeDelta::minutes(2);
+
+/// A time that is known to lie between two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Lower bound.
+    pub shortest: TimeDelta,
+    /// Upper bound.
+    pub longest: TimeDelta,
+}
+
+impl Span {
+    /// Returns a time that is known.
+    pub fn exactly(time: TimeDelta) -> Self {
+        Self { shortest: time, longest: time }
+    }
+
+    /// Returns the span that contains both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { shortest: self.shortest.min(other.shortest), longest: self.longest.max(other.longest) }
+    }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |one: TimeDelta, other| one.checked_add(&other).unwrap_or(TimeDelta::MAX);
+        Self { shortest: sum(self.shortest, other.shortest), longest: sum(self.longest, other.longest) }
+    }
+}
+
+/// OSDs that a run has not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Queue {
+    /// Number of OSDs.
+    pub osds: u64,
+    /// Bytes used on them.
+    pub bytes: u64,
+    /// Number of OSDs in progress.
+    pub in_progress: u64,
+    /// Number of quarantined OSDs.
+    pub quarantined: u64,
+}
+
+impl Queue {
+    /// Returns the OSDs that a run has yet to migrate, as far as it selects them.
+    pub fn of(view: View<'_>) -> Self {
+        let osds: Vec<OsdId> = candidates(view).into_iter().map(|(osd, _)| osd).collect();
+        let used = |osd: &OsdId| view.seen.ceph.slots.get(osd).and_then(|slot| slot.used_bytes).unwrap_or(0);
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Self {
+            osds: count(osds.len()),
+            bytes: osds.iter().map(used).sum(),
+            in_progress: count(view.ledger.in_flight().count()),
+            quarantined: count(view.ledger.quarantined().count()),
+        }
+    }
+}
+
+/// Pace of a run, from its first OSD on: it is stored with the status, and survives the pod.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunPace {
+    /// uid of the Job: another Job begins again.
+    pub job: String,
+    /// OSDs that are done.
+    pub done: u64,
+    /// Bytes that the backfills of these OSDs moved.
+    pub moved_bytes: u64,
+    /// Seconds that these backfills took.
+    pub backfill_seconds: i64,
+    /// Seconds that these OSDs took in addition, from their record to their end.
+    pub overhead_seconds: i64,
+    /// Backfill in progress.
+    pub backfill: Option<Backfill>,
+    /// OSDs that are not done, at the last sample.
+    pub queue: Queue,
+}
+
+impl RunPace {
+    /// Adds a sample of the backfill of an OSD.
+    pub fn backfills(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
+        match &mut self.backfill {
+            Some(backfill) if backfill.osd == osd => backfill.add(at, left_bytes, pgs),
+            other => *other = Some(Backfill::new(osd, at, left_bytes, pgs)),
+        }
+    }
+
+    /// Counts an OSD that is done, after a time since its record.
+    pub fn is_done(&mut self, osd: OsdId, took: TimeDelta, now: DateTime<Utc>) {
+        self.done += 1;
+        let backfill = self.backfill.take().filter(|backfill| backfill.osd == osd);
+        let backfilled = backfill.as_ref().map_or(TimeDelta::zero(), |backfill| now - backfill.since);
+        self.moved_bytes += backfill.map_or(0, |backfill| backfill.total_bytes);
+        self.backfill_seconds += backfilled.num_seconds();
+        self.overhead_seconds += (took - backfilled).num_seconds().max(0);
+    }
+
+    /// Returns the progress, with the time that the rest takes.
+    pub fn progress(&self, now: DateTime<Utc>) -> Progress {
+        let current = self.backfill.as_ref();
+        let before = rate(self.moved_bytes, TimeDelta::seconds(self.backfill_seconds));
+        let rates = [before, current.and_then(Backfill::rate)];
+        let osd_left = current.and_then(Backfill::time_left);
+        let done = i64::try_from(self.done).unwrap_or(i64::MAX);
+        let overhead = self.overhead_seconds.checked_div(done).map_or(ASSUMED_OVERHEAD, TimeDelta::seconds);
+        let queued = i32::try_from(self.queue.osds).unwrap_or(i32::MAX);
+        let overheads = overhead.checked_mul(queued).unwrap_or(TimeDelta::MAX);
+        let queue_left = rates
+            .into_iter()
+            .flatten()
+            .map(|rate| Span::exactly(time_for(self.queue.bytes, rate)))
+            .reduce(Span::with)
+            .map(|span| span.plus(Span::exactly(overheads)));
+        let nothing = Span::exactly(TimeDelta::zero());
+        let all_left = match (queue_left, osd_left, current) {
+            (Some(queue), Some(osd), _) => Some(queue.plus(osd)),
+            (Some(queue), None, None) => Some(queue),
+            (None, osd, _) if self.queue.osds == 0 => osd.or(current.is_none().then_some(nothing)),
+            _ => None,
+        };
+        Progress {
+            rate: current.and_then(Backfill::rate).or(before),
+            osd_left,
+            all_left,
+            left_bytes: self.queue.bytes.saturating_add(current.map_or(0, |backfill| backfill.left_bytes)),
+            moved_bytes: self.moved_bytes.saturating_add(current.map_or(0, Backfill::moved_bytes)),
+            stalled_since: current.and_then(|backfill| backfill.stalled_since(now)),
+        }
+    }
+}
+
+/// Progress of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Rate in bytes per second: of the backfill in progress, else of those before.
+    pub rate: Option<u64>,
+    /// Time that the OSD in progress still takes.
+    pub osd_left: Option<Span>,
+    /// Time that all OSDs still take, as if no gate ever made the run wait.
+    pub all_left: Option<Span>,
+    /// Bytes that are left to move.
+    pub left_bytes: u64,
+    /// Bytes that were moved.
+    pub moved_bytes: u64,
+    /// Time since which the backfill in progress has stalled.
+    pub stalled_since: Option<DateTime<Utc>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn at(minutes: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
+    }
+
+    #[test]
+    fn time_left_of_all_is_backfills_and_overheads() {
+        let mut pace = RunPace::default();
+        pace.backfills(OsdId(1), at(0), 60 * GIB, 8);
+        pace.backfills(OsdId(1), at(60), 0, 0);
+        pace.is_done(OsdId(1), TimeDelta::minutes(65), at(60));
+        pace.queue = Queue { osds: 3, bytes: 120 * GIB, in_progress: 0, quarantined: 0 };
+        let progress = pace.progress(at(61));
+        assert_eq!((pace.done, progress.moved_bytes, progress.left_bytes), (1, 60 * GIB, 120 * GIB));
+        // 120 GiB at 1 GiB a minute, and 5 minutes for each of the three.
+        assert_eq!(progress.all_left, Some(Span::exactly(TimeDelta::minutes(135))));
+    }
+
+    #[test]
+    fn time_left_is_unknown_before_anything_moved() {
+        let mut pace = RunPace { queue: Queue { osds: 3, bytes: GIB, ..Queue::default() }, ..RunPace::default() };
+        assert_eq!((pace.progress(at(0)).all_left, pace.progress(at(0)).rate), (None, None));
+        pace.backfills(OsdId(1), at(0), 60 * GIB, 8);
+        assert_eq!(pace.progress(at(1)).all_left, None);
+        pace.backfills(OsdId(1), at(30), 30 * GIB, 8);
+        let left = pace.progress(at(30)).all_left.unwrap();
+        assert_eq!(left.shortest.num_minutes(), 30 + 1 + 3 * ASSUMED_OVERHEAD.num_minutes());
+    }
+
+    #[test]
+    fn finished_run_has_no_time_left() {
+        assert_eq!(RunPace::default().progress(at(0)).all_left, Some(Span::exactly(TimeDelta::zero())));
+    }
+}

@@ -1,0 +1,64 @@
+//! Cause of a stalled backfill, as far as the observation shows it.
+
+use std::collections::BTreeSet;
+
+use crate::domain::gate::names;
+use crate::domain::observation::{Observation, Pg};
+use crate::domain::osd::{OsdId, PgId};
+
+/// Flags of the osdmap without which no data moves.
+const FLAGS: [&str; 4] = ["norecover", "nobackfill", "norebalance", "pause"];
+
+/// Returns the cause of the stalled backfill of an OSD, and what to do.
+///
+/// The most certain cause comes first. The last one is a guess.
+pub fn cause(osd: OsdId, seen: &Observation) -> String {
+    let unclean: Vec<(&PgId, &Pg)> =
+        seen.ceph.pgs.iter().filter(|(_, pg)| pg.up.contains(&osd) && !pg.state.contains("clean")).collect();
+    let with = |part: &str| -> Vec<(&PgId, &Pg)> {
+        let has = |pg: &Pg| pg.state.iter().any(|state| state.contains(part));
+        unclean.iter().copied().filter(|(_, pg)| has(pg)).collect()
+    };
+    if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
+        return format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}");
+    }
+    let full = with("toofull");
+    if !full.is_empty() {
+        let osds: BTreeSet<OsdId> = full.iter().flat_map(|(_, pg)| pg.up.iter().copied()).collect();
+        return format!(
+            "{} may not get more data because an OSD is too full ({}): one of {}. See: ceph osd df; ceph \
+             health detail",
+            pgs(&full),
+            full.first().map(|(_, pg)| names(&pg.state)).unwrap_or_default(),
+            names(&osds)
+        );
+    }
+    let inactive = ["down", "incomplete", "peering", "stale", "unknown"].map(with).concat();
+    if !inactive.is_empty() {
+        let down = seen.ceph.slots.iter().filter(|(_, slot)| slot.is_in && !slot.up).map(|(osd, _)| *osd);
+        let down: BTreeSet<OsdId> = down.collect();
+        let down =
+            if down.is_empty() { String::new() } else { format!(" while {} is down", names(&down)) };
+        return format!("{} cannot recover{down}. See: ceph health detail", pgs(&inactive));
+    }
+    if !unclean.is_empty() && unclean.len() == with("wait").len() {
+        return format!(
+            "{} wait for a reservation: other PGs of the same OSDs recover first (osd_max_backfills). See: \
+             ceph pg ls backfill_wait recovery_wait backfilling",
+            pgs(&unclean)
+        );
+    }
+    "client load or the mClock profile may leave nothing for recovery. See: ceph config get osd \
+     osd_mclock_profile"
+        .to_owned()
+}
+
+/// Names the first PGs.
+fn pgs(found: &[(&PgId, &Pg)]) -> String {
+    /// PGs that are named: one is enough for `ceph pg query`.
+    const NAMED: usize = 3;
+    let all: BTreeSet<&PgId> = found.iter().map(|(id, _)| *id).collect();
+    let more = all.len().saturating_sub(NAMED);
+    let named = names(all.into_iter().take(NAMED));
+    if more == 0 { format!("PG {named}") } else { format!("PG {named} and {more} more") }
+}

@@ -1,0 +1,58 @@
+"""Commands that a person types outside of the cluster, and that run in it as a Job."""
+import re
+import signal
+import subprocess
+
+from . import NAMESPACE
+from .world import LAB
+
+
+def expect_exit_codes(world):
+    """Checks that a command ends with the exit code of its Job, and that Jobs that only look are deleted."""
+    jobs = names(world)
+    cases = [
+        (["plan"], 0, "osd.1"),
+        (["preflight"], 3, "legacy OSDs"),
+        (["run"], 0, "not confirmed"),
+        (["provision"], 0, ""),
+        (["run", "--select", "osd.99"], 12, "osd.99"),
+        (["-n", "nowhere", "run"], 2, "nowhere"),
+    ]
+    for args, code, says in cases:
+        done = typed(world, *args)
+        assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
+        assert says in done.stdout + done.stderr, (args, says, done.stdout, done.stderr)
+    world.command("cancel")
+    assert typed(world, "run").returncode == 3, "a cancelled run"
+    world.command("resume")
+    left = names(world) - jobs
+    assert all(name.startswith(("osd-migrate-run-", "osd-migrate-provision-")) for name in left), left
+    for name in left:
+        ended = re.search(r"-(run|provision)-", name)[1]
+        assert world.result(name) is not None, f"{name} has not ended"
+        world.say(f"typed {ended}: Job {name}: {world.result(name)}")
+    world.kubectl("delete", "job", *left)
+
+
+def expect_follow_over_a_killed_pod(world):
+    """Checks that Ctrl-C does not end a run, and that `follow` prints the logs of all pods of the Job."""
+    world.command("pause")
+    job = world.command("run", "--confirm", "yes-really-migrate-osds", "--detach").strip()
+    pods = lambda: [p["metadata"]["name"] for p in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]  # noqa: E731
+    follow = subprocess.Popen([LAB, "net", world.binary, "-n", NAMESPACE, "follow", job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    first = world.until("the pod of the run", 60, pods)[0]
+    world.until("the run to have begun", 60, lambda: "finished" in world.log(job) or "paused" in world.log(job))
+    follow.send_signal(signal.SIGINT)
+    world.command("resume")
+    world.say(f"typed run: Job {job}, pod {first}: {world.wait_for(job, 120)}")
+    again = typed(world, "follow", job)
+    assert again.returncode == world.result(job)[1] and "finished" in again.stdout + again.stderr, (again.stdout, again.stderr)
+    follow.wait(30)
+
+
+def names(world):
+    return {job["metadata"]["name"] for job in world.get("jobs")["items"]}
+
+
+def typed(world, *args):
+    return world.lab("net", world.binary, *args, check=False)
