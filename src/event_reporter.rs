@@ -10,7 +10,7 @@ use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
 use crate::ports::Reporter;
-use crate::report::{Event, Said};
+use crate::report::{Event, RunProgress, Said, with_detail};
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
@@ -46,6 +46,7 @@ pub struct EventReporter {
     /// Time since which the reported text, digits excluded, has been the same.
     since: DateTime<Utc>,
     written_at: DateTime<Utc>,
+    progress: RunProgress,
 }
 
 /// Time at which standing events were last published.
@@ -82,7 +83,16 @@ impl EventReporter {
             said_at: DateTime::UNIX_EPOCH,
             since: DateTime::UNIX_EPOCH,
             written_at: DateTime::UNIX_EPOCH,
+            progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
         }
+    }
+
+    /// Continues the progress that an earlier pod of the same Job stored.
+    #[must_use]
+    pub fn continuing(mut self, stored: Option<Said>) -> Self {
+        let job = self.progress.pace.job.clone();
+        self.progress = RunProgress::of_job(&job, stored.and_then(|said| said.pace));
+        self
     }
 
     /// Returns whether this run has done or saved anything.
@@ -169,7 +179,10 @@ impl EventReporter {
             return;
         }
         self.written_at = now;
-        let status = serde_json::to_string(&Said::of(event, text, self.since, now)).unwrap_or_default();
+        let pace = Some(self.progress.pace.clone());
+        let said =
+            Said { pace, stall: self.progress.stall.clone(), ..Said::of(event, text, self.since, now) };
+        let status = serde_json::to_string(&said).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
@@ -178,8 +191,9 @@ impl EventReporter {
 
 impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
-        let text = self.k8s.names().complete(&event.to_string());
         let now = now();
+        let detail = self.progress.add(&event, now);
+        let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;
             tracing::debug!("{text}");

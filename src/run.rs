@@ -198,7 +198,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 self.act(act).await
             }
             Next::Wait(wait) => {
-                self.audience.report(Event::Waiting { wait: &wait, ledger: &ledger, seen: &seen }).await;
+                self.audience
+                    .report(Event::Waiting { wait: &wait, policy, ledger: &ledger, seen: &seen })
+                    .await;
                 Ok(Iteration::Pause)
             }
             Next::Finished(summary) => {

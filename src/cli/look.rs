@@ -42,21 +42,27 @@ pub struct PlanArgs {
     /// OSDs, limits and confirmation.
     #[command(flatten)]
     pub run: RunArgs,
-    /// List the disks of the nodes, too. A Job on each node reads the disks and changes nothing. With this
-    /// option, `plan` itself must run in a Job.
+    /// List the disks of the nodes, too. A Job on each node reads the disks and changes nothing.
     #[arg(long)]
     pub inventory: bool,
+    /// List OSDs that are as declared, too.
+    #[arg(long)]
+    pub all: bool,
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t = PlanOutput::Table)]
+    pub output: PlanOutput,
 }
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
+    pub output: StatusOutput,
+    /// Show the status again and again, until Ctrl-C. Without a terminal, a line is printed when it changes,
+    /// at most once a minute.
+    #[arg(short, long, conflicts_with = "output")]
+    pub watch: bool,
 }
 
 /// Output format.
@@ -66,4 +72,30 @@ pub enum Output {
     Table,
     /// JSON for programs.
     Json,
+}
+
+/// Output format of `plan`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanOutput {
+    /// Text for people.
+    Table,
+    /// Text with more columns.
+    Wide,
+    /// JSON for programs.
+    Json,
+    /// YAML for programs.
+    Yaml,
+    /// Names of the OSDs to migrate, one a line.
+    Name,
+}
+
+/// Output format of `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatusOutput {
+    /// Text for people.
+    Table,
+    /// JSON for programs.
+    Json,
+    /// YAML for programs.
+    Yaml,
 }

@@ -14,7 +14,7 @@ mod run;
 
 pub use command::{Cli, Command, NodeCommand};
 pub use forward::forwarded;
-pub use look::{Output, PlanArgs, RehearseArgs, StatusArgs};
+pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOutput};
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ use crate::live::kube_failure;
 /// An agent that is interrupted ends its task first: an unfinished task would only have to be repeated. A
 /// command that follows a Job says what becomes of the Job.
 pub fn ends_itself(command: &Command) -> bool {
-    matches!(command, Command::Node { .. } | Command::Follow { .. }) || AsJob::of(command).is_some()
+    let watches = matches!(command, Command::Status(args) if args.watch);
+    watches
+        || matches!(command, Command::Node { .. } | Command::Follow { .. })
+        || AsJob::of(command).is_some()
 }
 
 /// Does what the arguments say.
@@ -76,7 +79,7 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Plan(args) => plan(k8s, timeout, &args).await,
         Command::Run(args) => run(k8s, timeout, args.policy()).await,
         Command::Provision(args) => run(k8s, timeout, args.policy()).await,
-        Command::Status(args) => status(k8s, args.output).await,
+        Command::Status(args) => status(k8s, &args).await,
         Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::{Output, PlanArgs};
+use crate::cli::{PlanArgs, PlanOutput};
 use crate::commands::inventories::Inventories;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
 use crate::domain::drift::{self, Finding};
+use crate::domain::estimate::Rate;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
@@ -16,9 +17,10 @@ use crate::domain::policy::Policy;
 use crate::domain::preview;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
-use crate::live::{Ledgers, Live};
-use crate::ports::{Cluster, LedgerStore};
-use crate::show;
+use crate::live::{Ledgers, Live, WallClock};
+use crate::ports::{Clock, Cluster, LedgerStore};
+use crate::report::Said;
+use crate::show::{self, Plan, PlanDetail};
 
 /// Prints what a run would do.
 pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> Exit {
@@ -28,7 +30,9 @@ pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> E
 
 async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let policy = of_environment(args.run.policy());
-    print_plan(&mut live, k8s, &policy, args.output).await.map_or_else(|exit| exit, |_| Exit::Finished)
+    print_plan(&mut live, k8s, &policy, args.output, args.all)
+        .await
+        .map_or_else(|exit| exit, |_| Exit::Finished)
 }
 
 /// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
@@ -43,7 +47,8 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     let mut inventories = Inventories { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match inventories.ask().await {
         Ok(()) => {
-            let printed = print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output).await;
+            let printed =
+                print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output, args.all).await;
             printed.map_or_else(|exit| exit, |_| Exit::Finished)
         }
         Err(failure) => not_seen(&failure),
@@ -59,7 +64,8 @@ pub(super) async fn print_plan(
     live: &mut Live,
     k8s: Arc<K8s>,
     policy: &Policy,
-    output: Output,
+    output: PlanOutput,
+    all: bool,
 ) -> Result<Vec<Finding>, Exit> {
     let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
@@ -70,22 +76,31 @@ pub(super) async fn print_plan(
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
     let drift = drift::find(&ledger, &seen, &keys);
     let names = k8s.names();
-    match output {
-        Output::Table => {
-            print(&names.complete(&show::plan_table(&lines, &devices, &disks)));
-            if let Some(text) = show::drift_text(&drift) {
-                print(&names.complete(&text));
-            }
+    let plan = Plan { lines: &lines, devices: &devices, disks: &disks, rate: Rate::of(measured(&k8s).await) };
+    let document = || {
+        let mut plan = show::plan_json(&plan);
+        if let Some(plan) = plan.as_object_mut() {
+            plan.insert("drift".to_owned(), show::drift_json(&drift));
         }
-        Output::Json => {
-            let mut plan = show::plan_json(&lines, &devices, &disks);
-            if let Some(plan) = plan.as_object_mut() {
-                plan.insert("drift".to_owned(), show::drift_json(&drift));
-            }
-            print(&names.complete(&format!("{plan:#}")));
+        plan
+    };
+    let text = match output {
+        PlanOutput::Table | PlanOutput::Wide => {
+            let plan = show::plan_text(&plan, PlanDetail { all, wide: output == PlanOutput::Wide });
+            [Some(plan), show::drift_text(&drift)].into_iter().flatten().collect::<Vec<_>>().join("\n")
         }
-    }
+        PlanOutput::Json => format!("{:#}", document()),
+        PlanOutput::Yaml => show::yaml(&document()),
+        PlanOutput::Name => show::plan_names(&plan),
+    };
+    print(&names.complete(&text));
     Ok(drift)
+}
+
+/// Returns the rate that the last run measured, if the status of a run is known.
+async fn measured(k8s: &K8s) -> Option<u64> {
+    let said: Said = serde_json::from_str(&k8s.read_status().await.ok()??).ok()?;
+    said.pace?.progress(WallClock.now()).rate
 }
 
 /// Returns the stable names of devices that an inspection has proven.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::Output;
+use crate::cli::PlanOutput;
 use crate::commands::plan::print_plan;
 use crate::commands::pod::{of_environment, own};
 use crate::domain::policy::Policy;
@@ -20,19 +20,23 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
     // left.
-    let drift = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await.unwrap_or_default();
+    let drift =
+        print_plan(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await.unwrap_or_default();
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
     let only_new = policy.only_new;
     let policy = Policy { run: own.job_uid.clone(), failed_pods: own.failed_pods, ..policy };
+    // Without the former status, the progress begins again: nothing is decided by it.
+    let stored = k8s.read_status().await.ok().flatten();
+    let stored = stored.and_then(|text| serde_json::from_str(&text).ok());
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored),
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;

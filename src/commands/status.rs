@@ -1,51 +1,110 @@
 //! `status`: the ledger, and what the present run says.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::cli::Output;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::{StatusArgs, StatusOutput};
+use crate::commands::interrupted::interrupted;
 use crate::commands::print::print;
-use crate::exit::{Exit, failed, not_loaded};
-use crate::k8s::K8s;
-use crate::live::{Ledgers, WallClock};
+use crate::exit::{Exit, not_loaded, not_seen};
+use crate::k8s::{K8s, K8sError};
+use crate::live::{Ledgers, WallClock, kube_failure, pause};
 use crate::ports::{Clock, LedgerStore};
 use crate::report::Said;
 use crate::show::{self, Status};
 
-/// Prints the state of the runs.
-pub(super) async fn status(k8s: Arc<K8s>, output: Output) -> Exit {
-    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
-        Ok((ledger, _)) => ledger,
-        Err(error) => return not_loaded(&error),
-    };
-    let doing = match k8s.read_status().await {
-        Ok(doing) => doing,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
-    };
-    let control = match k8s.read_control().await {
-        Ok(control) => control,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
-    };
+/// Pause between two reads of `--watch`: the status itself is written every ten seconds.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Number of pauses between two lines without a terminal: a minute.
+const PAUSES_A_LINE: u32 = 30;
+
+/// What `status` reads besides the ledger.
+struct Read {
+    said: Option<Said>,
+    control: Option<crate::domain::observation::Control>,
+    own_pdb: bool,
+    runner: Option<crate::domain::observation::Runner>,
+}
+
+/// Prints the state of the runs, once or until a person interrupts.
+pub(super) async fn status(k8s: Arc<K8s>, args: &StatusArgs) -> Exit {
+    if args.watch {
+        return tokio::select! {
+            exit = watch(&k8s) => exit,
+            () = interrupted() => Exit::Finished,
+        };
+    }
+    match shown(&k8s, args.output).await {
+        Ok(text) => {
+            print(&text);
+            Exit::Finished
+        }
+        Err(exit) => exit,
+    }
+}
+
+/// Shows the status again and again.
+///
+/// An error is shown in its place: the next read may succeed.
+async fn watch(k8s: &Arc<K8s>) -> Exit {
+    let screen = std::io::stdout().is_terminal().then(screen);
+    let (mut last, mut pauses) = (String::new(), 0);
+    loop {
+        let text = match shown(k8s, StatusOutput::Table).await {
+            Ok(text) => text,
+            Err(exit) if last.is_empty() => return exit,
+            Err(_) => format!("{last}\n(the API server did not answer; trying again)"),
+        };
+        match &screen {
+            Some(screen) => screen.set_message(text.clone()),
+            None if pauses == 0 && text != last => print(&text),
+            None => {}
+        }
+        last = text;
+        pauses = (pauses + 1) % PAUSES_A_LINE;
+        pause(PAUSE).await;
+    }
+}
+
+/// Returns a place on the terminal for a text that changes.
+fn screen() -> ProgressBar {
+    let screen = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
+    screen.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    screen
+}
+
+/// Returns the status in a format.
+async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<String, Exit> {
+    let (ledger, _) = Ledgers(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
+    let read = read(k8s).await.map_err(|error| not_seen(&kube_failure(error)))?;
     let names = k8s.names();
-    let own_pdb = match k8s.own_pdb().await {
-        Ok(own) => own.is_some(),
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
-    };
-    let runner = match k8s.runner(WallClock.now()).await {
-        Ok(runner) => runner,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
-    };
-    let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let status = Status {
         names: &names,
         ledger: &ledger,
-        control: control.as_ref(),
-        own_pdb,
-        runner: runner.as_ref(),
-        said: said.as_ref(),
+        control: read.control.as_ref(),
+        own_pdb: read.own_pdb,
+        runner: read.runner.as_ref(),
+        said: read.said.as_ref(),
+        now: WallClock.now(),
     };
-    match output {
-        Output::Table => print(&names.complete(&show::status_text(&status))),
-        Output::Json => print(&names.complete(&format!("{:#}", show::status_json(&status)))),
-    }
-    Exit::Finished
+    let text = match output {
+        StatusOutput::Table => show::status_text(&status),
+        StatusOutput::Json => format!("{:#}", show::status_json(&status)),
+        StatusOutput::Yaml => show::yaml(&show::status_json(&status)),
+    };
+    Ok(names.complete(&text))
+}
+
+async fn read(k8s: &K8s) -> Result<Read, K8sError> {
+    let said = k8s.read_status().await?;
+    Ok(Read {
+        said: said.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+        control: k8s.read_control().await?,
+        own_pdb: k8s.own_pdb().await?.is_some(),
+        runner: k8s.runner(WallClock.now()).await?,
+    })
 }

@@ -33,6 +33,8 @@ pub struct Line {
     pub onto: Option<Onto>,
     /// Separate device for the database, if there is one and it is known.
     pub db: Option<DbDevice>,
+    /// Bytes used on the OSD, as far as they are known. Of an OSD in progress: before its stop.
+    pub used_bytes: Option<u64>,
     /// Strategy, in words.
     pub strategy: &'static str,
     /// Whether the OSD can be migrated now.
@@ -95,6 +97,10 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
+                used_bytes: match record {
+                    Some(record) => record.used_bytes,
+                    None => slot.and_then(|slot| slot.used_bytes),
+                },
                 strategy: strategy(kind, policy.selects(osd), &now),
                 class,
                 now,

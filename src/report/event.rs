@@ -11,6 +11,8 @@ use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
+use crate::domain::pace::RunPace;
+use crate::domain::policy::Policy;
 use crate::report::{acts, saves, summary};
 
 /// Event of a run.
@@ -42,6 +44,8 @@ pub enum Event<'a> {
     Waiting {
         /// reason of the wait
         wait: &'a Wait,
+        /// policy of the run
+        policy: &'a Policy,
         /// the ledger
         ledger: &'a Ledger,
         /// observation
@@ -133,6 +137,12 @@ pub struct Said {
     pub reason: Option<String>,
     /// Text for people.
     pub says: String,
+    /// Pace of the run.
+    #[serde(default)]
+    pub pace: Option<RunPace>,
+    /// Cause of the present stall.
+    #[serde(default)]
+    pub stall: Option<String>,
 }
 
 impl Said {
@@ -151,6 +161,7 @@ impl Said {
             | Event::Finished(_)
             | Event::Halted(_) => (false, None),
         };
-        Self { at, since: Some(since), waits, reason, says: text.to_owned() }
+        let says = text.to_owned();
+        Self { at, since: Some(since), waits, reason, says, pace: None, stall: None }
     }
 }

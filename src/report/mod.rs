@@ -3,7 +3,9 @@
 
 mod acts;
 mod event;
+mod progress;
 mod saves;
 mod summary;
 
 pub use event::{Event, Said};
+pub use progress::{RunProgress, backfill_text, with_detail};

@@ -1,11 +1,12 @@
 //! Disks of the nodes in `plan`, and progress of the nodes in `status`.
 
+use chrono::{DateTime, Utc};
 use comfy_table::Table;
 use serde_json::{Value, json};
 
 use crate::domain::ledger::Ledger;
 use crate::domain::plan::{DiskLine, Disks};
-use crate::show::table::{table, time};
+use crate::show::table::{age, table, time};
 
 /// Returns one row a disk, followed by what blocks their use.
 ///
@@ -72,15 +73,20 @@ pub(super) fn disks_json(disks: &Disks) -> (Value, Value, Value) {
 }
 
 /// Returns the progress of each node with its new OSDs, if a run has inspected the node.
-pub(super) fn nodes_text(ledger: &Ledger) -> Option<String> {
+pub(super) fn nodes_text(ledger: &Ledger, now: DateTime<Utc>) -> Option<String> {
     if ledger.nodes.is_empty() {
         return None;
     }
-    let mut table = table(&["NODE", "NEW OSDS", "SINCE", "MESSAGE"]);
+    let mut table = table(&["NODE", "NEW OSDS", "AGE", "MESSAGE"]);
     for (node, work) in &ledger.nodes {
         let said = std::iter::once(&work.message).chain(&work.problems).filter(|text| !text.is_empty());
         let said: Vec<&str> = said.map(String::as_str).collect();
-        table.add_row([node.to_string(), work.status.code().to_owned(), time(work.since), said.join("; ")]);
+        table.add_row([
+            node.to_string(),
+            work.status.code().to_owned(),
+            age(work.since, now),
+            said.join("; "),
+        ]);
     }
     Some(table.to_string())
 }

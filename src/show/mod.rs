@@ -2,14 +2,17 @@
 //! values; `main` prints it.
 
 mod disks;
+mod document;
 mod drift;
 mod plan;
 mod preflight;
+mod progress;
 mod status;
 mod table;
 
+pub use document::yaml;
 pub use drift::{drift_json, drift_text};
-pub use plan::{plan_json, plan_table};
+pub use plan::{Plan, PlanDetail, plan_json, plan_names, plan_text};
 pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,

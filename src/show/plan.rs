@@ -4,37 +4,98 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::domain::classify::Class;
+use crate::domain::estimate::{Rate, Totals};
 use crate::domain::gate::Reason;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Line, Now};
+use crate::domain::units::{size, time};
 use crate::show::disks;
+use crate::show::document::API_VERSION;
 use crate::show::table::{quarantined_text, table};
 
-/// Returns the plan, one row an OSD.
-///
-/// The reasons follow below it in full, each once and unbroken: they contain commands to be copied.
-pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> String {
-    let mut table = table(&["OSD", "HOST", "CLASS", "WHY", "BECOMES", "DEVICE", "STRATEGY", "NOW"]);
-    for line in lines {
-        table.add_row([
+/// Content of `plan`.
+pub struct Plan<'a> {
+    /// One line for each OSD.
+    pub lines: &'a [Line],
+    /// Stable names of devices that an inspection has proven.
+    pub devices: &'a BTreeMap<OsdId, String>,
+    /// Disks of the nodes.
+    pub disks: &'a Disks,
+    /// Rate for the estimate of times.
+    pub rate: Rate,
+}
+
+/// Rows and columns of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlanDetail {
+    /// Rows of OSDs that are as declared, too.
+    pub all: bool,
+    /// More columns.
+    pub wide: bool,
+}
+
+impl Plan<'_> {
+    /// Returns the lines of OSDs that are not as declared, or of all.
+    fn shown(&self, all: bool) -> impl Iterator<Item = &Line> {
+        let differs = |line: &Line| line.class != Class::Conforming || line.now != Now::Nothing;
+        self.lines.iter().filter(move |line| all || differs(line))
+    }
+
+    fn row(&self, line: &Line, wide: bool) -> Vec<String> {
+        let usual = [
             line.osd.to_string(),
             line.host.clone(),
-            line.class.code().to_owned(),
             line.class.to_string(),
             line.becomes.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-            device(line, devices),
-            line.strategy.to_owned(),
+            device(line, self.devices),
+            line.used_bytes.map_or_else(|| "-".to_owned(), size),
+            self.time(line),
             now(&line.now),
-        ]);
+        ];
+        let more = [line.class.code().to_owned(), line.strategy.to_owned()];
+        usual.into_iter().chain(more.into_iter().filter(|_| wide)).collect()
     }
-    let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
+
+    /// Returns the expected time of an OSD to migrate.
+    fn time(&self, line: &Line) -> String {
+        match (&line.now, line.used_bytes) {
+            (Now::Next | Now::Waits(_), Some(bytes)) => time(self.rate.time_of_osd(bytes)),
+            _ => "-".to_owned(),
+        }
+    }
+}
+
+/// Returns the plan: the summary, then one row for each OSD that is not as declared.
+///
+/// The reasons follow below it in full, each once and unbroken: they contain commands to be copied.
+pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
+    let lines = plan.lines;
+    let mut parts = Vec::new();
+    if !lines.is_empty() {
+        parts.push(Totals::of(lines, plan.rate).sentence(plan.rate));
+    }
+    let usual = ["OSD", "HOST", "WHY", "BECOMES", "DEVICE", "DATA", "TIME", "NOW"];
+    let header = usual.into_iter().chain(["CLASS", "STRATEGY"].into_iter().filter(|_| detail.wide));
+    let mut table = table(&header.collect::<Vec<_>>());
+    let rows: Vec<_> = plan.shown(detail.all).map(|line| plan.row(line, detail.wide)).collect();
+    if !rows.is_empty() {
+        table.add_rows(rows);
+        parts.push(table.to_string());
+    }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().filter_map(quarantined));
-    parts.extend(disks::disks_text(disks));
+    parts.extend(disks::disks_text(plan.disks));
     parts.join("\n")
+}
+
+/// Returns the names of the OSDs to migrate, one a line.
+pub fn plan_names(plan: &Plan<'_>) -> String {
+    let to_migrate = plan.lines.iter().filter(|line| matches!(line.now, Now::Next | Now::Waits(_)));
+    to_migrate.map(|line| line.osd.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the state of an OSD in one or two words.
@@ -78,8 +139,10 @@ fn quarantined(line: &Line) -> Option<String> {
     }
 }
 
-/// Returns the plan for programs: a list of objects with the columns of the table.
-pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> Value {
+/// Returns the plan for programs: the summary, and a list of objects with the columns of the table.
+pub fn plan_json(plan: &Plan<'_>) -> Value {
+    let Plan { lines, devices, disks, rate } = *plan;
+    let totals = Totals::of(lines, rate);
     let row = |line: &Line| {
         json!({
             "osd": line.osd,
@@ -99,12 +162,33 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disk
                 "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
+            "usedBytes": line.used_bytes,
+            "expectedSeconds": line.used_bytes.map(|bytes| rate.time_of_osd(bytes).num_seconds()),
             "now": now_json(&line.now),
         })
     };
     let (disks, problems, unseen) = disks::disks_json(disks);
     let osds: Vec<_> = lines.iter().map(row).collect();
-    json!({ "osds": osds, "disks": disks, "problems": problems, "notInspected": unseen })
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Plan",
+        "summary": {
+            "toMigrate": totals.to_migrate,
+            "inProgress": totals.in_progress,
+            "quarantined": totals.quarantined,
+            "refused": totals.refused,
+            "notSelected": totals.not_selected,
+            "asDeclared": totals.as_declared,
+            "bytes": totals.bytes,
+            "expectedSeconds": totals.time.num_seconds(),
+            "bytesPerSecond": rate.bytes,
+            "isRateMeasured": rate.is_measured,
+        },
+        "osds": osds,
+        "disks": disks,
+        "problems": problems,
+        "notInspected": unseen,
+    })
 }
 
 fn now_json(now: &Now) -> Value {

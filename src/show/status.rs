@@ -1,6 +1,7 @@
 //! `status`: records in progress, what runs changed temporarily, the last event; and the answers of `pause`,
 //! `cancel` and `resume`.
 
+use chrono::{DateTime, Utc};
 use comfy_table::Table;
 use serde_json::{Value, json};
 
@@ -11,7 +12,9 @@ use crate::domain::observation::{Control, ControlKind, Runner};
 use crate::domain::osd::DeviceIdentity;
 use crate::report::Said;
 use crate::show::disks;
-use crate::show::table::{quarantined_text, table, time};
+use crate::show::document::API_VERSION;
+use crate::show::progress::{progress_json, progress_lines, said_json};
+use crate::show::table::{age, quarantined_text, table};
 
 /// Content of `status`.
 pub struct Status<'a> {
@@ -27,6 +30,8 @@ pub struct Status<'a> {
     pub runner: Option<&'a Runner>,
     /// Last event of a run.
     pub said: Option<&'a Said>,
+    /// Present time.
+    pub now: DateTime<Utc>,
 }
 
 impl Status<'_> {
@@ -42,10 +47,11 @@ pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
     let mut parts = vec![status.names.cluster_line()];
     parts.extend(runner_line(status));
+    parts.extend(progress_lines(status.said, status.now));
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
-        parts.push(open_records(ledger).to_string());
+        parts.push(open_records(ledger, status.now).to_string());
     }
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
@@ -66,9 +72,9 @@ pub fn status_text(status: &Status<'_>) -> String {
         let pdbs = pdbs.join(", ");
         parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {pdbs})"));
     }
-    parts.extend(disks::nodes_text(ledger));
-    parts.extend(status.control.map(standing));
-    parts.extend(status.said.map(said));
+    parts.extend(disks::nodes_text(ledger, status.now));
+    parts.extend(status.control.map(|control| standing(control, status.now)));
+    parts.extend(status.said.map(|said| said_line(said, status.now)));
     parts.join("\n")
 }
 
@@ -80,8 +86,8 @@ fn runner_line(status: &Status<'_>) -> Option<String> {
     let osds = names(status.ledger.in_flight().map(|record| &record.osd));
     let suspended =
         status.runner.filter(|runner| runner.has_pod).map(|Runner { pod, renewed_at, .. }| {
-            let since = renewed_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
-            format!(" Pod {pod} exists, and has not renewed its Lease{since}.")
+            let age = renewed_at.map(|at| format!(" for {}", age(at, status.now))).unwrap_or_default();
+            format!(" Pod {pod} exists, and has not renewed its Lease{age}.")
         });
     (!osds.is_empty()).then(|| {
         let suspended = suspended.unwrap_or_default();
@@ -89,20 +95,20 @@ fn runner_line(status: &Status<'_>) -> Option<String> {
     })
 }
 
-fn standing(control: &Control) -> String {
+fn standing(control: &Control, now: DateTime<Utc>) -> String {
     let what = match control.kind {
         ControlKind::Pause => "Paused",
         ControlKind::Cancel => "Cancelled",
     };
-    let since = control.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+    let since = control.since.map(|at| format!(" {} ago", age(at, now))).unwrap_or_default();
     format!("{what}{since}: no OSD is started. To allow runs again: {RESUME}")
 }
 
-fn said(said: &Said) -> String {
+fn said_line(said: &Said, now: DateTime<Utc>) -> String {
     let Said { at, since, waits, says, .. } = said;
     match since.filter(|_| *waits) {
-        Some(since) => format!("Waiting since {} (as of {}): {says}", time(since), time(*at)),
-        None => format!("Last message, at {}: {says}", time(*at)),
+        Some(since) => format!("Waiting for {} (as of {} ago): {says}", age(since, now), age(*at, now)),
+        None => format!("Last message, {} ago: {says}", age(*at, now)),
     }
 }
 
@@ -131,8 +137,8 @@ pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>
     }
 }
 
-fn open_records(ledger: &Ledger) -> Table {
-    let mut table = table(&["OSD", "NODE", "WHY", "MILESTONE", "SINCE", "DEVICE"]);
+fn open_records(ledger: &Ledger, now: DateTime<Utc>) -> Table {
+    let mut table = table(&["OSD", "NODE", "WHY", "MILESTONE", "AGE", "DEVICE"]);
     for record in ledger.records.values() {
         let (word, since) = stands_at(record);
         let device = record.device().map(DeviceIdentity::stable_name);
@@ -141,7 +147,7 @@ fn open_records(ledger: &Ledger) -> Table {
             record.node.to_string(),
             record.class.to_string(),
             word,
-            since,
+            since.map_or_else(|| "-".to_owned(), |at| age(at, now)),
             device.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
@@ -175,6 +181,8 @@ pub fn status_json(status: &Status<'_>) -> Value {
     let operator = operator.map(|was| json!({ "name": was.name, "replicas": was.replicas }));
     let pdbs = status.drains_limited_by();
     json!({
+        "apiVersion": API_VERSION,
+        "kind": "Status",
         "namespace": status.names.namespace,
         "cluster": status.names.cluster,
         "runner": status.runner.map(|Runner { job, pod, renewed_at, is_alive, .. }| {
@@ -186,13 +194,14 @@ pub fn status_json(status: &Status<'_>) -> Value {
         "operator": operator,
         "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
         "control": control,
-        "last": status.said,
+        "progress": status.said.and_then(|said| progress_json(said, status.now)),
+        "last": status.said.map(said_json),
     })
 }
 
 /// Returns the last saved milestone of a record in words, and its time.
-fn stands_at(record: &Record) -> (String, String) {
-    let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), "-".to_owned()) };
+fn stands_at(record: &Record) -> (String, Option<DateTime<Utc>>) {
+    let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), None) };
     let words = match word.as_str() {
         "record" => "recorded, inspecting its disk",
         "inspect" => "inspecting its disk",
@@ -206,5 +215,5 @@ fn stands_at(record: &Record) -> (String, String) {
         "quarantine" => "quarantined",
         other => other,
     };
-    (words.to_owned(), time(*at))
+    (words.to_owned(), Some(*at))
 }

@@ -5,6 +5,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::domain::commands::retry;
 use crate::domain::osd::OsdId;
+use crate::domain::units;
 
 /// Columns that a table may take: fits a terminal of 120 columns (kubectl's tables do).
 const WIDTH: u16 = 120;
@@ -20,6 +21,11 @@ pub(super) fn table(header: &[&str]) -> Table {
 /// Returns a time for people.
 pub(super) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// Returns the age of a time for people.
+pub(super) fn age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    units::time(now - at)
 }
 
 /// Returns the line of an OSD that is quarantined.

@@ -23,6 +23,7 @@ mod fidelity;
 mod gates;
 mod hooks;
 mod ledger;
+mod pace;
 mod pages;
 mod phases;
 mod plan_new;

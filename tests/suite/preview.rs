@@ -6,15 +6,16 @@ use std::sync::LazyLock;
 use serde_json::json;
 
 use osd_migrate::domain::commands::Names;
+use osd_migrate::domain::estimate::Rate;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{FormerPdb, Ledger, ScaledOperator};
 use osd_migrate::domain::next::Wait;
 use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases, Runner};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Disks;
-use osd_migrate::domain::preview::{self, Now};
+use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::report::{Event, Said};
-use osd_migrate::show::{self, Status};
+use osd_migrate::show::{self, Plan, PlanDetail, Status};
 
 use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, POOL, World, noon, pg_id, states};
 use crate::support::check;
@@ -24,12 +25,15 @@ fn now(world: &World, osd: OsdId) -> Now {
     lines.into_iter().find(|line| line.osd == osd).unwrap().now
 }
 
+/// Returns the table of `plan` with the rows of all OSDs.
+pub(crate) fn plan_table(lines: &[Line]) -> String {
+    let (devices, disks) = (BTreeMap::new(), Disks::default());
+    let plan = Plan { lines, devices: &devices, disks: &disks, rate: Rate::of(None) };
+    show::plan_text(&plan, PlanDetail { all: true, wide: false })
+}
+
 fn table(world: &World) -> String {
-    show::plan_table(
-        &preview::lines(&world.policy, &world.ledger, &world.seen),
-        &BTreeMap::new(),
-        &Disks::default(),
-    )
+    plan_table(&preview::lines(&world.policy, &world.ledger, &world.seen))
 }
 
 #[test]
@@ -95,7 +99,10 @@ fn preview_shows_insufficient_redundancy_above_all_reasons() {
     for world in [without_redundancy(1, None), without_redundancy(2, None), without_redundancy(3, Some(2))] {
         check!(now(&world, BY_HAND), Now::Refused(Reason::NoRedundancy { pool }) if pool == "data");
         let table = table(&world);
-        assert!(table.contains("drain first") && table.contains("\nno-redundancy: pool data"), "{table}");
+        assert!(
+            table.contains("refused: no-redundancy") && table.contains("\nno-redundancy: pool data"),
+            "{table}"
+        );
     }
     // An OSD of a pool with insufficient redundancy does not block the others.
     let one = World::new().with(|w| {
@@ -167,7 +174,15 @@ fn plan_table_fits_120_columns_with_unbroken_commands() {
 fn plan_json_shows_state_reason_and_message() {
     let world = World::new();
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
-    let json = show::plan_json(&lines, &BTreeMap::new(), &Disks::default());
+    let (devices, disks) = (BTreeMap::new(), Disks::default());
+    let plan = Plan { lines: &lines, devices: &devices, disks: &disks, rate: Rate::of(None) };
+    let json = show::plan_json(&plan);
+    assert_eq!((&json["apiVersion"], &json["kind"]), (&"osd-migrate.io/v1".into(), &"Plan".into()));
+    assert_eq!(
+        (&json["summary"]["toMigrate"], &json["summary"]["asDeclared"]),
+        (&2.into(), &(lines.len() - 2).into())
+    );
+    assert_eq!(show::plan_names(&plan), "osd.0\nosd.2");
     assert_eq!(json["osds"][0]["now"]["state"], "next");
     assert_eq!(json["osds"][2]["now"]["state"], "waits");
     assert_eq!(json["osds"][2]["now"]["reason"], "queued");
@@ -187,7 +202,8 @@ fn names() -> &'static Names {
 fn status_shows_the_wait_its_start_and_the_control() {
     let world = World::recorded(BY_HAND);
     let wait = Wait::Gate { osd: BY_HAND, reason: Reason::MonDown };
-    let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
+    let event =
+        Event::Waiting { wait: &wait, policy: &world.policy, ledger: &world.ledger, seen: &world.seen };
     let said = Said::of(&event, &event.to_string(), noon(), noon() + chrono::TimeDelta::minutes(3));
     let order = Control { kind: ControlKind::Pause, since: Some(noon()) };
     let status = Status {
@@ -197,17 +213,11 @@ fn status_shows_the_wait_its_start_and_the_control() {
         own_pdb: true,
         runner: None,
         said: Some(&said),
+        now: noon() + chrono::TimeDelta::minutes(5),
     };
     let text = show::status_text(&status);
-    assert!(
-        text.contains("Waiting since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
-        "{text}"
-    );
-    assert!(
-        text.contains("Paused since 2026-09-21 14:13:20Z")
-            && text.contains("osd-migrate -n NAMESPACE resume"),
-        "{text}"
-    );
+    assert!(text.contains("Waiting for 5 min (as of 2 min ago): osd.0 waits: "), "{text}");
+    assert!(text.contains("Paused 5 min ago") && text.contains("osd-migrate -n NAMESPACE resume"), "{text}");
     assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
@@ -219,6 +229,7 @@ fn status_shows_the_wait_its_start_and_the_control() {
         own_pdb: false,
         runner: None,
         said: None,
+        now: noon(),
     };
     assert_eq!(show::status_text(&quiet), "CephCluster store in namespace ceph-a\nNo OSD is in progress.");
 }
@@ -234,7 +245,15 @@ fn status_says_whether_a_run_is_at_work() {
         is_alive: true,
     };
     let text = |ledger, runner| {
-        let status = Status { names: names(), ledger, control: None, own_pdb: false, runner, said: None };
+        let status = Status {
+            names: names(),
+            ledger,
+            control: None,
+            own_pdb: false,
+            runner,
+            said: None,
+            now: noon() + chrono::TimeDelta::hours(15),
+        };
         show::status_text(&status)
     };
     let second = |text: String| text.lines().nth(1).unwrap_or_default().to_owned();
@@ -250,14 +269,15 @@ fn status_says_whether_a_run_is_at_work() {
         assert_eq!(second(text(&idle.ledger, runner)), "No OSD is in progress.");
     }
     let line = second(text(&world.ledger, Some(&suspended)));
-    assert!(line.contains("Pod migrate-x exists, and has not renewed its Lease since 2026-09-21"), "{line}");
+    assert!(line.contains("Pod migrate-x exists, and has not renewed its Lease for 15 h"), "{line}");
 }
 
 #[test]
 fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let mut ledger = World::new().ledger;
     let of = |ledger: &Ledger, own_pdb: bool| {
-        let status = Status { names: names(), ledger, control: None, own_pdb, runner: None, said: None };
+        let status =
+            Status { names: names(), ledger, control: None, own_pdb, runner: None, said: None, now: noon() };
         (show::status_text(&status), show::status_json(&status))
     };
     let (_, json) = of(&ledger, false);
@@ -296,10 +316,9 @@ fn status_of_an_older_run_is_read() {
         own_pdb: true,
         runner: None,
         said: Some(&said),
+        now: noon() + chrono::TimeDelta::minutes(5),
     };
-    assert!(
-        show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 is backfilling")
-    );
+    assert!(show::status_text(&status).ends_with(" ago: osd.0 is backfilling"));
 }
 
 #[test]

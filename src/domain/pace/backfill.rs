@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::osd::OsdId;
-use crate::domain::pace::run_pace::Span;
+use crate::domain::pace::span::Span;
 
 /// Time without any progress after which a backfill counts as stalled.
 ///
@@ -32,6 +32,8 @@ pub struct Backfill {
     pub progressed_at: DateTime<Utc>,
     /// The least that was left: (bytes, PGs).
     least: (u64, u64),
+    /// The most that one sample had less left than the sample before.
+    largest_step: u64,
     /// Samples (time, bytes left) at about equal distances.
     samples: VecDeque<(DateTime<Utc>, u64)>,
 }
@@ -41,11 +43,21 @@ impl Backfill {
     pub fn new(osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) -> Self {
         let samples = VecDeque::from([(at, left_bytes)]);
         let least = (left_bytes, pgs);
-        Self { osd, since: at, total_bytes: left_bytes, left_bytes, progressed_at: at, least, samples }
+        Self {
+            osd,
+            since: at,
+            total_bytes: left_bytes,
+            left_bytes,
+            progressed_at: at,
+            least,
+            largest_step: 0,
+            samples,
+        }
     }
 
     /// Adds a sample.
     pub fn add(&mut self, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
+        self.largest_step = self.largest_step.max(self.left_bytes.saturating_sub(left_bytes));
         self.left_bytes = left_bytes;
         self.total_bytes = self.total_bytes.max(left_bytes);
         if left_bytes < self.least.0 || pgs < self.least.1 {
@@ -82,13 +94,17 @@ impl Backfill {
     /// Returns the time that the rest takes, as the shortest and the longest of its estimates.
     ///
     /// The estimates are those of the whole backfill, and of its last half: a rate that changes makes the
-    /// span wider.
+    /// span wider. So does data that arrives in large steps, as whole PGs: the last step may just have
+    /// arrived.
     pub fn time_left(&self) -> Option<Span> {
         let (first, middle, last) =
             (self.samples.front()?, self.samples.get(self.samples.len() / 2)?, self.samples.back()?);
-        let between = |one: &(DateTime<Utc>, u64)| rate(one.1.saturating_sub(last.1), last.0 - one.0);
-        let estimates = [between(first), between(middle)];
-        estimates.into_iter().flatten().map(|rate| Span::exactly(time_for(self.left_bytes, rate))).reduce(Span::with)
+        let between = |one: &(DateTime<Utc>, u64), less: u64| {
+            rate(one.1.saturating_sub(last.1).saturating_sub(less), last.0 - one.0)
+        };
+        let estimates = [between(first, 0), between(first, self.largest_step), between(middle, 0)];
+        let times = estimates.into_iter().flatten().map(|rate| time_for(self.left_bytes, rate));
+        times.map(Span::exactly).reduce(Span::with)
     }
 }
 
@@ -99,7 +115,7 @@ pub(super) fn rate(bytes: u64, time: TimeDelta) -> Option<u64> {
 }
 
 /// Returns the time that so many bytes take at a rate.
-pub(super) fn time_for(bytes: u64, rate: u64) -> TimeDelta {
+pub(in crate::domain) fn time_for(bytes: u64, rate: u64) -> TimeDelta {
     let seconds = bytes.checked_div(rate).and_then(|seconds| i64::try_from(seconds).ok());
     seconds.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::MAX)
 }
@@ -128,7 +144,7 @@ mod tests {
         let backfill = steady(120);
         assert_eq!((backfill.moved_bytes(), backfill.rate()), (120 * GIB, Some(GIB / 60)));
         let left = backfill.time_left().unwrap();
-        assert_eq!((left.shortest.num_minutes(), left.longest.num_minutes()), (480, 480));
+        assert_eq!((left.shortest.num_minutes(), left.longest.num_minutes()), (480, 484));
         assert_eq!(steady(0).time_left(), None, "one sample has no rate");
     }
 

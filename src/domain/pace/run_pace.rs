@@ -4,6 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::backfill::{Backfill, rate, time_for};
+use super::span::Span;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::candidates;
 use crate::domain::view::View;
@@ -11,36 +12,7 @@ use crate::domain::view::View;
 /// Time for an OSD in addition to its backfill, as long as none was measured: stop, wipe, prepare, start.
 ///
 /// Node Jobs took one to three minutes on disks of all kinds.
-const ASSUMED_OVERHEAD: TimeDelta = TimeDelta::minutes(2);
-
-/// A time that is known to lie between two bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Lower bound.
-    pub shortest: TimeDelta,
-    /// Upper bound.
-    pub longest: TimeDelta,
-}
-
-impl Span {
-    /// Returns a time that is known.
-    pub fn exactly(time: TimeDelta) -> Self {
-        Self { shortest: time, longest: time }
-    }
-
-    /// Returns the span that contains both.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        Self { shortest: self.shortest.min(other.shortest), longest: self.longest.max(other.longest) }
-    }
-
-    /// Returns the sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let sum = |one: TimeDelta, other| one.checked_add(&other).unwrap_or(TimeDelta::MAX);
-        Self { shortest: sum(self.shortest, other.shortest), longest: sum(self.longest, other.longest) }
-    }
-}
+pub(in crate::domain) const ASSUMED_OVERHEAD: TimeDelta = TimeDelta::minutes(2);
 
 /// OSDs that a run has not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -184,7 +156,8 @@ mod tests {
 
     #[test]
     fn time_left_is_unknown_before_anything_moved() {
-        let mut pace = RunPace { queue: Queue { osds: 3, bytes: GIB, ..Queue::default() }, ..RunPace::default() };
+        let mut pace =
+            RunPace { queue: Queue { osds: 3, bytes: GIB, ..Queue::default() }, ..RunPace::default() };
         assert_eq!((pace.progress(at(0)).all_left, pace.progress(at(0)).rate), (None, None));
         pace.backfills(OsdId(1), at(0), 60 * GIB, 8);
         assert_eq!(pace.progress(at(1)).all_left, None);

@@ -37,8 +37,7 @@ pub fn cause(osd: OsdId, seen: &Observation) -> String {
     if !inactive.is_empty() {
         let down = seen.ceph.slots.iter().filter(|(_, slot)| slot.is_in && !slot.up).map(|(osd, _)| *osd);
         let down: BTreeSet<OsdId> = down.collect();
-        let down =
-            if down.is_empty() { String::new() } else { format!(" while {} is down", names(&down)) };
+        let down = if down.is_empty() { String::new() } else { format!(" while {} is down", names(&down)) };
         return format!("{} cannot recover{down}. See: ceph health detail", pgs(&inactive));
     }
     if !unclean.is_empty() && unclean.len() == with("wait").len() {

@@ -3,9 +3,7 @@
 
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
-use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
-use osd_migrate::show;
 use osd_migrate::sim::example::DATABASE_DISK;
 
 use super::*;
@@ -17,7 +15,7 @@ fn lines(run: &Run) -> Vec<Line> {
 }
 
 fn table(run: &Run) -> String {
-    show::plan_table(&lines(run), &std::collections::BTreeMap::new(), &Disks::default())
+    crate::preview::plan_table(&lines(run))
 }
 
 #[test]

@@ -4,9 +4,7 @@ use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::next::Halt;
 use osd_migrate::domain::osd::Weight;
-use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
-use osd_migrate::show;
 use osd_migrate::sim::fsid_on;
 
 use super::*;
@@ -28,8 +26,7 @@ fn line(run: &Run) -> Line {
 }
 
 fn table(run: &Run) -> String {
-    let lines = preview::lines(&run.policy, &run.ledger, &run.seen());
-    show::plan_table(&lines, &std::collections::BTreeMap::new(), &Disks::default())
+    crate::preview::plan_table(&preview::lines(&run.policy, &run.ledger, &run.seen()))
 }
 
 fn is_destroy(act: &Act) -> bool {

@@ -12,7 +12,7 @@ mod directories;
 mod drains;
 mod freeze;
 mod new_osds;
-mod play;
+pub(crate) mod play;
 mod rook;
 mod temporary;
 

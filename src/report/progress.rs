@@ -1,0 +1,120 @@
+//! Progress of a run, from its events: what the log and `status` add to a backfill and to the end of an OSD.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::domain::next::{Saving, Wait};
+use crate::domain::pace::{self, Progress, Queue, RunPace};
+use crate::domain::units::{size, time};
+use crate::domain::view::View;
+use crate::report::Event;
+
+/// Time between two counts of the OSDs that are left: a count classifies all OSDs.
+const COUNT_AFTER: TimeDelta = TimeDelta::seconds(10);
+
+/// Progress of a run, kept up to date with its events.
+#[derive(Debug, Clone, Default)]
+pub struct RunProgress {
+    /// Pace, as it is stored with the status.
+    pub pace: RunPace,
+    /// Cause of the present stall.
+    pub stall: Option<String>,
+    counted_at: Option<DateTime<Utc>>,
+}
+
+impl RunProgress {
+    /// Begins the progress of a Job, or continues that of an earlier pod of the same Job.
+    pub fn of_job(job: &str, stored: Option<RunPace>) -> Self {
+        let pace = stored.filter(|pace| pace.job == job);
+        let pace = pace.unwrap_or_else(|| RunPace { job: job.to_owned(), ..RunPace::default() });
+        Self { pace, ..Self::default() }
+    }
+
+    /// Takes up an event, and returns what its message has to add.
+    pub fn add(&mut self, event: &Event<'_>, now: DateTime<Utc>) -> Option<String> {
+        match event {
+            Event::Waiting { wait, policy, ledger, seen } => {
+                if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {
+                    self.pace.queue = Queue::of(View { policy, ledger, seen });
+                    self.counted_at = Some(now);
+                }
+                let Wait::ActiveClean { osd, pgs, bytes, .. } = wait else {
+                    self.stall = None;
+                    return None;
+                };
+                self.pace.backfills(*osd, now, *bytes, *pgs);
+                let progress = self.pace.progress(now);
+                self.stall = progress.stalled_since.map(|_| pace::cause(*osd, seen));
+                backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
+            }
+            Event::Saved { osd: Some(osd), why: Saving::Closing | Saving::Uncleared { .. }, ledger } => {
+                let began = ledger.records.get(osd)?.milestones.first().map(|(_, at)| *at)?;
+                let bytes = self.pace.backfill.as_ref().filter(|backfill| backfill.osd == *osd);
+                let bytes = bytes.map(|backfill| format!(", {} moved", size(backfill.total_bytes)));
+                self.pace.is_done(*osd, now - began, now);
+                self.counted_at = None;
+                let (done, took) = (self.pace.done, time(now - began));
+                let total = done + self.pace.queue.osds + self.pace.queue.quarantined;
+                Some(format!("{done} of {total} OSDs; {took}{}", bytes.unwrap_or_default()))
+            }
+            Event::Saved { .. }
+            | Event::Conflict
+            | Event::Done(_)
+            | Event::NotDone { .. }
+            | Event::Blind(_)
+            | Event::Lease(_)
+            | Event::Finished(_)
+            | Event::Halted(_) => {
+                self.stall = None;
+                None
+            }
+        }
+    }
+}
+
+/// Returns rate and time left of the backfill in progress, or its stall.
+pub fn backfill_text(
+    pace: &RunPace,
+    progress: &Progress,
+    stall: Option<&str>,
+    now: DateTime<Utc>,
+) -> Option<String> {
+    let backfill = pace.backfill.as_ref()?;
+    let rate = progress.rate.map(|rate| format!("{}/s", size(rate)));
+    if let Some(since) = progress.stalled_since {
+        let before = rate.map(|rate| format!(" ({rate} before)")).unwrap_or_default();
+        let cause = stall.unwrap_or("the cause is not known");
+        return Some(format!("no progress for {}{before}: {cause}", time(now - since)));
+    }
+    let percent = backfill.moved_bytes().saturating_mul(100).checked_div(backfill.total_bytes)?;
+    let left = progress.osd_left.map(|left| format!("{left} left"));
+    let parts = [Some(format!("{percent} % of {}", size(backfill.total_bytes))), rate, left];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// Inserts a detail into a message, before the code at its end.
+pub fn with_detail(message: &str, detail: Option<&str>) -> String {
+    match (detail, message.rsplit_once(" [")) {
+        (None, _) => message.to_owned(),
+        (Some(detail), Some((text, code))) => format!("{text}; {detail} [{code}"),
+        (Some(detail), None) => format!("{message}; {detail}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detail_stands_before_the_code() {
+        assert_eq!(with_detail("osd.5 is backfilling [x]", Some("9 %")), "osd.5 is backfilling; 9 % [x]");
+        assert_eq!(with_detail("no code", Some("9 %")), "no code; 9 %");
+        assert_eq!(with_detail("osd.5 [x]", None), "osd.5 [x]");
+    }
+
+    #[test]
+    fn progress_continues_with_the_next_pod_of_the_job_only() {
+        let stored = || Some(RunPace { job: "a".to_owned(), done: 3, ..RunPace::default() });
+        assert_eq!(RunProgress::of_job("a", stored()).pace.done, 3);
+        assert_eq!(RunProgress::of_job("b", stored()).pace.done, 0);
+    }
+}
