@@ -59,7 +59,10 @@ impl Backfill {
     pub fn add(&mut self, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
         self.largest_step = self.largest_step.max(self.left_bytes.saturating_sub(left_bytes));
         self.left_bytes = left_bytes;
-        self.total_bytes = self.total_bytes.max(left_bytes);
+        if left_bytes > self.total_bytes {
+            // PGs still peer, or clients write faster than the backfill: what came before says nothing.
+            (self.total_bytes, self.samples) = (left_bytes, VecDeque::new());
+        }
         if left_bytes < self.least.0 || pgs < self.least.1 {
             self.progressed_at = at;
         }
@@ -93,16 +96,18 @@ impl Backfill {
 
     /// Returns the time that the rest takes, as the shortest and the longest of its estimates.
     ///
-    /// The estimates are those of the whole backfill, and of its last half: a rate that changes makes the
-    /// span wider. So does data that arrives in large steps, as whole PGs: the last step may just have
-    /// arrived.
+    /// The estimates are those of the whole backfill, and of its last half if that has enough steps: a
+    /// rate that changes makes the span wider. So does data that arrives in large steps, as whole PGs: the
+    /// last step may just have arrived.
     pub fn time_left(&self) -> Option<Span> {
-        let (first, middle, last) =
-            (self.samples.front()?, self.samples.get(self.samples.len() / 2)?, self.samples.back()?);
+        let (first, last) = (self.samples.front()?, self.samples.back()?);
+        let half = first.0 + (last.0 - first.0) / 2;
+        let middle = self.samples.iter().rfind(|(at, _)| *at <= half)?;
         let between = |one: &(DateTime<Utc>, u64), less: u64| {
             rate(one.1.saturating_sub(last.1).saturating_sub(less), last.0 - one.0)
         };
-        let estimates = [between(first, 0), between(first, self.largest_step), between(middle, 0)];
+        let recent = between(middle, 0).filter(|_| middle.1.saturating_sub(last.1) > self.largest_step * 4);
+        let estimates = [between(first, 0), between(first, self.largest_step), recent];
         let times = estimates.into_iter().flatten().map(|rate| time_for(self.left_bytes, rate));
         times.map(Span::exactly).reduce(Span::with)
     }

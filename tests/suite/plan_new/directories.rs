@@ -325,7 +325,6 @@ fn plan_of_a_directory_osd_names_inventory_then_disk_or_refusal() {
     assert_eq!(line(&run).now, Now::Next);
     let text = table(&run);
     for part in [
-        "on an available",
         "osd.0: recreated with its id on /dev/disk/by-id/ata-disk-new (6.0 GiB); CRUSH weight 1.00000 -> 0.00586",
         "/var/lib/rook/osd0 is removed when the new OSD has all its data",
         "refused: needs-device",
