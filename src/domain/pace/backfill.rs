@@ -14,8 +14,16 @@ use crate::domain::pace::span::Span;
 /// of `osd_recovery_sleep_hdd` is 0.1 s. The statistics of PGs arrive every few seconds.
 pub const STALLS_AFTER: TimeDelta = TimeDelta::minutes(10);
 
+/// Time within which the PGs of a new OSD have peered, and report what they miss.
+///
+/// Later, more data that is missing was written by clients, and is no sign of progress.
+const PEERS_WITHIN: TimeDelta = TimeDelta::minutes(2);
+
 /// Number of samples that are kept: more do not improve the estimate, and they are stored in a ConfigMap.
-const SAMPLES: usize = 24;
+const MOST_SAMPLES: usize = 24;
+
+/// Number of samples by which the time is divided: half of the most, so that some room is left.
+const HALF_OF_THE_SAMPLES: i32 = 12;
 
 /// Backfill of one OSD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,16 +68,33 @@ impl Backfill {
         self.largest_step = self.largest_step.max(self.left_bytes.saturating_sub(left_bytes));
         self.left_bytes = left_bytes;
         if left_bytes > self.total_bytes {
-            // PGs still peer, or clients write faster than the backfill: what came before says nothing.
+            // What came before says nothing: PGs still peered, or clients write faster than the backfill.
             (self.total_bytes, self.samples) = (left_bytes, VecDeque::new());
+            if at - self.since < PEERS_WITHIN {
+                (self.least, self.progressed_at) = ((left_bytes, pgs), at);
+            }
         }
         if left_bytes < self.least.0 || pgs < self.least.1 {
             self.progressed_at = at;
         }
         self.least = (self.least.0.min(left_bytes), self.least.1.min(pgs));
-        self.samples.push_back((at, left_bytes));
-        if self.samples.len() > SAMPLES {
-            // Every second sample goes, except the first and the last: the distances stay about equal.
+        self.keep((at, left_bytes));
+    }
+
+    /// Keeps a sample at a distance from the one before that grows with the time: the distances stay about
+    /// equal.
+    fn keep(&mut self, sample: (DateTime<Utc>, u64)) {
+        let began = self.samples.front().map_or(sample.0, |(at, _)| *at);
+        let distance = (sample.0 - began) / HALF_OF_THE_SAMPLES;
+        let before_last = self.samples.iter().rev().nth(1).map(|(at, _)| *at);
+        if let (Some(before), Some(last)) = (before_last, self.samples.back_mut())
+            && last.0 - before < distance
+        {
+            *last = sample;
+            return;
+        }
+        self.samples.push_back(sample);
+        if self.samples.len() > MOST_SAMPLES {
             let last = self.samples.len() - 1;
             let samples = std::mem::take(&mut self.samples).into_iter().enumerate();
             self.samples =
@@ -91,7 +116,8 @@ impl Backfill {
     ///
     /// The time of a stall does not count: the rate says how fast the data moved while it moved.
     pub fn rate(&self) -> Option<u64> {
-        rate(self.total_bytes.saturating_sub(self.least.0), self.progressed_at - self.since)
+        let began = self.samples.front().map_or(self.since, |(at, _)| *at);
+        rate(self.total_bytes.saturating_sub(self.least.0), self.progressed_at - began)
     }
 
     /// Returns the time that the rest takes, as the shortest and the longest of its estimates.
@@ -185,6 +211,6 @@ mod tests {
             backfill.add(at(minute), 600 * GIB - u64::try_from(minute).unwrap() * 4096, 100);
             assert_eq!(backfill.stalled_since(at(minute)), None);
         }
-        assert!(backfill.samples.len() <= SAMPLES);
+        assert!(backfill.samples.len() <= MOST_SAMPLES);
     }
 }

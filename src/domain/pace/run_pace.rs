@@ -64,6 +64,10 @@ pub struct RunPace {
 impl RunPace {
     /// Adds a sample of the backfill of an OSD.
     pub fn backfills(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
+        // PGs that still peer miss nothing yet.
+        if left_bytes == 0 && pgs > 0 && self.backfill.as_ref().is_none_or(|known| known.osd != osd) {
+            return;
+        }
         match &mut self.backfill {
             Some(backfill) if backfill.osd == osd => backfill.add(at, left_bytes, pgs),
             other => *other = Some(Backfill::new(osd, at, left_bytes, pgs)),
