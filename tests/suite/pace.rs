@@ -147,7 +147,7 @@ fn flag_norecover_is_a_stall_within_eleven_minutes() {
     let set_at = Rc::new(RefCell::new(None));
     let of_fault = Rc::clone(&set_at);
     let seen = run(many_pgs(), 1, |sim| {
-        // The flag prevents all data movement in Ceph, and none in the simulation: a PG takes 20 minutes there.
+        // The flag prevents all data movement in Ceph, and none in the simulation: a PG takes 20 min there.
         sim.schedule.rate = 900 << 10;
         sim.add_fault(Rc::new(move |world, _| {
             let is_backfilling = |state: &String| state.contains("backfill");
