@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::cli::Output;
 use crate::commands::print::print;
-use crate::exit::{Exit, failed, not_loaded};
+use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
-use crate::live::{Ledgers, WallClock};
+use crate::live::{Ledgers, WallClock, kube_failure};
 use crate::ports::{Clock, LedgerStore};
 use crate::report::Said;
 use crate::show::{self, Status};
@@ -19,20 +19,20 @@ pub(super) async fn status(k8s: Arc<K8s>, output: Output) -> Exit {
     };
     let doing = match k8s.read_status().await {
         Ok(doing) => doing,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+        Err(error) => return not_seen(&kube_failure(error)),
     };
     let control = match k8s.read_control().await {
         Ok(control) => control,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+        Err(error) => return not_seen(&kube_failure(error)),
     };
     let names = k8s.names();
     let own_pdb = match k8s.own_pdb().await {
         Ok(own) => own.is_some(),
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+        Err(error) => return not_seen(&kube_failure(error)),
     };
     let runner = match k8s.runner(WallClock.now()).await {
         Ok(runner) => runner,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+        Err(error) => return not_seen(&kube_failure(error)),
     };
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let status = Status {
