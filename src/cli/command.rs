@@ -16,15 +16,15 @@ use crate::domain::osd::OsdId;
 #[derive(Debug, Parser)]
 #[command(name = "osd-migrate", version, max_term_width = 100)]
 pub struct Cli {
-    /// Namespace of the CephCluster. Default: the namespace of kubectl's context if it has a CephCluster, else
-    /// rook-ceph.
+    /// Namespace of the CephCluster. Default: the namespace of kubectl's context if it has a CephCluster,
+    /// else rook-ceph.
     #[arg(short, long, global = true, env = "POD_NAMESPACE")]
     pub namespace: Option<String>,
     /// Context of the kubeconfig. Default: its current context.
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
-    /// Kubeconfig to use. Default: the files in KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the
-    /// pod.
+    /// Kubeconfig to use. Default: the files in KUBECONFIG, else ~/.kube/config, else the ServiceAccount of
+    /// the pod.
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Name of the CephCluster, if the namespace has several.

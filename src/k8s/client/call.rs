@@ -71,18 +71,11 @@ pub(super) fn refused_user(said: &str) -> Option<&str> {
     said.split_once("User \"")?.1.split_once('"').map(|(user, _)| user)
 }
 
-/// Returns whether the user is a ServiceAccount.
-pub(super) fn is_account(user: &str) -> bool {
-    user.starts_with(SERVICE_ACCOUNT)
-}
-
 /// Returns whether the user is a ServiceAccount with the name of one that the chart creates.
 pub(super) fn is_own_account(user: &str) -> bool {
-    let account = user.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
+    let account = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
     account.is_some_and(|(_, name)| name.starts_with(OURS))
 }
-
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 #[cfg(test)]
 mod tests {
@@ -112,7 +105,7 @@ mod tests {
         for own in
             ["system:serviceaccount:rook-ceph:osd-migrate", "system:serviceaccount:a:osd-migrate-start"]
         {
-            assert!(is_own_account(own) && is_account(own), "{own}");
+            assert!(is_own_account(own), "{own}");
         }
         for other in ["jane", "osd-migrate", "system:serviceaccount:osd-migrate:deployer", "system:anonymous"]
         {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use crate::k8s::client::call::{Call, is_account, is_own_account, refused_user};
+use crate::k8s::client::call::{Call, is_own_account, refused_user};
 use crate::k8s::client::cause::{cause, one_line};
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::server::Server;
@@ -49,11 +49,7 @@ impl K8sError {
 
     /// Sorts a refusal by whom the server refused: an account that the chart created, or a person.
     fn of_refusal(call: Call, message: String, server: &Arc<Server>) -> Self {
-        let is_ours = match refused_user(&message) {
-            Some(user) if server.is_in_cluster() => is_account(user),
-            Some(user) => is_own_account(user),
-            None => server.is_in_cluster(),
-        };
+        let is_ours = server.is_in_cluster() || refused_user(&message).is_some_and(is_own_account);
         if is_ours {
             return Self::Forbidden { call, message };
         }

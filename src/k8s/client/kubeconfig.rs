@@ -212,7 +212,7 @@ pub(super) fn unusable(server: &Server, plugin: Option<&str>, error: &kube::Erro
         kube::Error::Auth(why) => auth(why, plugin),
         kube::Error::ProxyProtocolDisabled { proxy_url, .. }
         | kube::Error::ProxyProtocolUnsupported { proxy_url } => {
-            format!("its proxy {} cannot be used: osd-migrate supports no proxies", address(proxy_url))
+            format!("its proxy {} cannot be used: this program does not support proxies", address(proxy_url))
         }
         _ => cause(error),
     };
