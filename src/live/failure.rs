@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn broken_access_is_tried_again_unless_a_person_fixes_it() {
-        let rejected = |server| K8sError::Unauthorized { call: call(), message: "no".to_owned(), server };
+        let rejected = |server| K8sError::Unauthorized { call: call(), message: "no".into(), server };
         assert_eq!(exit(rejected(server(Some("lab")))), Exit::WrongUsage);
         assert_eq!(exit(rejected(server(None))), Exit::TryAgain);
-        let (cause, limit) = ("connection refused".to_owned(), Duration::from_secs(10));
+        let (cause, limit) = ("connection refused".into(), Duration::from_secs(10));
         assert_eq!(
             exit(K8sError::Unreachable { call: call(), cause, server: server(Some("lab")) }),
             Exit::TryAgain

@@ -21,7 +21,7 @@ impl K8sError {
         match error {
             kube::Error::Api(status) => Self::of_status(call, &status, limit, server),
             error @ (kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)) => {
-                Self::Unreachable { call, cause: cause(&error), server: Arc::clone(server) }
+                Self::Unreachable { call, cause: cause(&error).into(), server: Arc::clone(server) }
             }
             other => Self::Other { call, code: 0, message: other.to_string() },
         }
@@ -35,7 +35,7 @@ impl K8sError {
             (409, _) => Self::Conflict { call, message },
             // Webhooks and policies choose their code themselves: 403, 422 and 400 are common.
             (400..=499, _) if is_admission(&message) => Self::Refused { call, message },
-            (401, _) => Self::Unauthorized { call, message, server: Arc::clone(server) },
+            (401, _) => Self::Unauthorized { call, message: message.into(), server: Arc::clone(server) },
             (403, _) => Self::of_refusal(call, message, server),
             (504, _) | (500, "ServerTimeout" | "Timeout") => {
                 Self::Timeout { call, limit, server: Arc::clone(server) }
@@ -53,9 +53,7 @@ impl K8sError {
         if is_ours {
             return Self::Forbidden { call, message };
         }
-        let of_context = server.context.as_ref().and_then(|context| context.user.as_deref());
-        let user = refused_user(&message).or(of_context).unwrap_or("(unknown)").to_owned();
-        Self::UserForbidden { call, user, message, server: Arc::clone(server) }
+        Self::UserForbidden { call, message: message.into(), server: Arc::clone(server) }
     }
 }
 

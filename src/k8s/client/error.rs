@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::k8s::client::call::Call;
+use crate::k8s::client::call::{Call, refused_user};
 use crate::k8s::client::server::Server;
 
 /// A failed call, or an object that is not as expected.
@@ -39,17 +39,15 @@ pub enum K8sError {
     },
     /// The person, or the program, that uses this command may not do this.
     #[error(
-        "user {user} may not {call} ({server}; the server says: {message}). Ask an administrator of the \
+        "user {} may not {call} ({server}; the server says: {message}). Ask an administrator of the \
          cluster for the right, or use another context: kubectl config get-contexts. To check: {}",
-        call.can_i_as_myself(&server.kubectl())
+        person(message, server), call.can_i_as_myself(&server.kubectl())
     )]
     UserForbidden {
         /// Call that failed.
         call: Call,
-        /// User whom the server refused.
-        user: String,
         /// Message of the server.
-        message: String,
+        message: Box<str>,
         /// Server that refused.
         server: Arc<Server>,
     },
@@ -62,7 +60,7 @@ pub enum K8sError {
         /// Call that failed.
         call: Call,
         /// Message of the server.
-        message: String,
+        message: Box<str>,
         /// Server that refused.
         server: Arc<Server>,
     },
@@ -96,7 +94,7 @@ pub enum K8sError {
         /// Call that failed.
         call: Call,
         /// Cause of the failure.
-        cause: String,
+        cause: Box<str>,
         /// Server that was asked.
         server: Arc<Server>,
     },
@@ -225,6 +223,12 @@ fn searched(namespaces: &[String]) -> String {
         [only] => format!("namespace {only} has"),
         all => format!("the namespaces {} have", all.join(" and ")),
     }
+}
+
+/// Returns the person whom the server refused, else the user of the kubeconfig: a proxy names nobody.
+fn person<'a>(message: &'a str, server: &'a Server) -> &'a str {
+    let of_context = || server.context.as_ref().and_then(|context| context.user.as_deref());
+    refused_user(message).or_else(of_context).unwrap_or("(unknown)")
 }
 
 fn named(name: Option<&String>) -> String {

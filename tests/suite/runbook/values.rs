@@ -259,8 +259,7 @@ pub(super) fn errors_with_a_command() -> Vec<(String, String)> {
     let pod = Server::in_cluster("https://10.96.0.1", "rook-ceph");
     let user_forbidden = K8sError::UserForbidden {
         call,
-        user: text("jane"),
-        message: text("MESSAGE"),
+        message: "MESSAGE".into(),
         server: Arc::new(Server { context: Some(context), ..pod }),
     };
     let users = ["client.osd-migrate", "client.mine"].map(|user| refused(user).to_string());
