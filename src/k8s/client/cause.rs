@@ -57,8 +57,8 @@ fn tls(error: &rustls::Error) -> String {
 
 /// Returns the error of the credentials.
 ///
-/// `plugin` is the program that returns the credentials, if its name is known. kube's texts contain the environment and the output of the plugin, with a token in it: only its error
-/// output is shown.
+/// `plugin` is the program that returns the credentials, if its name is known. kube's texts contain the
+/// environment and the output of the plugin, with a token in it: only its error output is shown.
 pub(super) fn auth(error: &AuthError, plugin: Option<&str>) -> String {
     let plugin =
         plugin.map_or_else(|| "credential plugin".to_owned(), |name| format!("credential plugin {name}"));
