@@ -40,8 +40,10 @@ fn main() -> ExitCode {
 }
 
 fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("osd_migrate=info,warn"));
+    // kube's client logs each failed request by itself, without its cause: the error that is returned has it.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new("osd_migrate=info,kube_client::client::builder=off,warn")
+    });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

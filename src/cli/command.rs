@@ -1,5 +1,7 @@
 //! The program's global options and its commands.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, value_parser};
 
 use super::look::{PlanArgs, RehearseArgs, StatusArgs};
@@ -14,9 +16,17 @@ use crate::domain::osd::OsdId;
 #[derive(Debug, Parser)]
 #[command(name = "osd-migrate", version, max_term_width = 100)]
 pub struct Cli {
-    /// Namespace of the CephCluster.
-    #[arg(short, long, global = true, env = "POD_NAMESPACE", default_value = "rook-ceph")]
-    pub namespace: String,
+    /// Namespace of the CephCluster. Default: the namespace of kubectl's context if it has a CephCluster,
+    /// else rook-ceph.
+    #[arg(short, long, global = true, env = "POD_NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Kubeconfig to use. Default: the files in KUBECONFIG, else ~/.kube/config, else the ServiceAccount of
+    /// the pod.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// Name of the CephCluster, if the namespace has several.
     #[arg(long, global = true, env = "OSD_MIGRATE_CLUSTER", value_name = "NAME")]
     pub cluster: Option<String>,
@@ -128,7 +138,7 @@ pub enum NodeCommand {
     /// Copy this program into a folder, for the next container of the pod.
     Install {
         /// Folder for the copy.
-        folder: std::path::PathBuf,
+        folder: PathBuf,
     },
     /// Do the task that the environment variable OSD_MIGRATE_REQUEST describes.
     Agent,

@@ -64,3 +64,17 @@ fn osds_to_retry_are_separated_by_spaces_or_commas() {
         assert_eq!(retried(wrong), [], "{wrong:?}");
     }
 }
+
+#[test]
+fn global_options_of_kubectl_are_taken_before_and_after_the_command() {
+    let taken = |args: &[&str]| {
+        let cli = Cli::try_parse_from(["osd-migrate"].iter().chain(args)).unwrap();
+        (cli.namespace, cli.context, cli.kubeconfig)
+    };
+    let options = ["-n", "ceph-a", "--context", "lab", "--kubeconfig", "/tmp/config"];
+    let expected = (Some("ceph-a".to_owned()), Some("lab".to_owned()), Some("/tmp/config".into()));
+    assert_eq!(taken(&[&options[..], &["status"]].concat()), expected);
+    assert_eq!(taken(&[&["status"], &options[..]].concat()), expected);
+    let (_, context, kubeconfig) = taken(&["status"]);
+    assert_eq!((context, kubeconfig), (None, None));
+}

@@ -18,8 +18,11 @@ use crate::commands::status::status;
 use crate::commands::uninstall::uninstall;
 use crate::domain::observation::ControlKind;
 use crate::exit::{Exit, not_seen};
-use crate::k8s::{K8s, Place};
+use crate::k8s::{Access, K8s, K8sError, Place};
 use crate::live::kube_failure;
+
+/// Namespace of Rook's own manifests and chart.
+const ROOK_NAMESPACE: &str = "rook-ceph";
 
 /// Returns whether a command handles signals itself.
 ///
@@ -45,33 +48,11 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
     if let Command::Rehearse(args) = &cli.command {
         return rehearse(args);
     }
-    let place = Place {
-        namespace: cli.namespace.clone(),
-        cluster: cli.cluster.clone(),
-        operator_namespace: cli.operator_namespace.clone(),
-        ceph_secret: cli.ceph_secret.clone(),
-    };
-    let k8s = match K8s::connect(place, None).await {
+    let k8s = match connected(&cli).await {
         Ok(k8s) => Arc::new(k8s),
         Err(error) => return not_seen(&kube_failure(error)),
     };
-    // A person who mistyped the namespace gets no answer from an empty one, and writes nothing there.
-    let as_job = AsJob::of(&cli.command);
-    let is_of_ledger = matches!(
-        cli.command,
-        Command::Status(_)
-            | Command::Pause
-            | Command::Cancel
-            | Command::Resume
-            | Command::Retry { .. }
-            | Command::Follow { .. }
-    );
-    if (is_of_ledger || as_job.is_some())
-        && let Err(error) = k8s.find_cluster().await
-    {
-        return not_seen(&kube_failure(error));
-    }
-    if let Some(command) = as_job {
+    if let Some(command) = AsJob::of(&cli.command) {
         return remote(k8s, command, typed).await;
     }
     let timeout = Duration::from_secs(cli.ceph_timeout);
@@ -89,5 +70,72 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Start { revision } => start(&k8s, revision).await,
         Command::Uninstall => uninstall(k8s, timeout).await,
         Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
+    }
+}
+
+/// Opens the API, in the namespace of the CephCluster.
+async fn connected(cli: &Cli) -> Result<K8s, K8sError> {
+    let named = cli.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    let place = Place {
+        namespace: named.unwrap_or(ROOK_NAMESPACE).to_owned(),
+        cluster: cli.cluster.clone(),
+        operator_namespace: cli.operator_namespace.clone(),
+        ceph_secret: cli.ceph_secret.clone(),
+    };
+    let access = Access { kubeconfig: cli.kubeconfig.clone(), context: cli.context.clone() };
+    let mut k8s = K8s::connect(place, &access).await?;
+    if named.is_none() {
+        k8s.locate().await?;
+        return Ok(k8s);
+    }
+    // A person who mistyped the namespace gets no answer from an empty one, and writes nothing there.
+    let is_of_ledger = matches!(
+        cli.command,
+        Command::Status(_)
+            | Command::Pause
+            | Command::Cancel
+            | Command::Resume
+            | Command::Retry { .. }
+            | Command::Follow { .. }
+    );
+    // In a pod, the first observation finds it, without another request.
+    if is_of_ledger || AsJob::of(&cli.command).is_some() {
+        k8s.find_cluster().await?;
+    }
+    Ok(k8s)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use clap::Parser;
+
+    use super::*;
+
+    /// Runs a command with a kubeconfig whose server is at this port.
+    async fn exit(port: u16, args: &[&str]) -> Exit {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let config = format!(
+            "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{port}'}}}}]\n\
+             contexts: [{{name: lab, context: {{cluster: c}}}}]\ncurrent-context: lab\n"
+        );
+        std::fs::write(&file, config).unwrap();
+        let program = ["osd-migrate", "--kubeconfig", file.to_str().unwrap()];
+        let typed: Vec<OsString> = args.iter().map(OsString::from).collect();
+        dispatch(Cli::try_parse_from(program.iter().chain(args)).unwrap(), &typed).await
+    }
+
+    #[tokio::test]
+    async fn unreachable_server_and_wrong_context_have_their_exit_codes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        for command in ["status", "pause", "plan", "preflight"] {
+            assert_eq!(exit(port, &["-n", "rook-ceph", command]).await, Exit::TryAgain, "{command}");
+            assert_eq!(exit(port, &[command]).await, Exit::TryAgain, "{command} without -n");
+            assert_eq!(exit(port, &["--context", "prod", command]).await, Exit::WrongUsage, "{command}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::domain::inspection::{NodeProblem, NodeRequest};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::NodeName;
 use crate::exit::{Exit, failed};
-use crate::k8s::{K8s, Place};
+use crate::k8s::{Access, K8s, Place};
 use crate::live::{now, pause};
 use crate::node::{self, Host};
 
@@ -77,7 +77,7 @@ impl Post {
     async fn taken(get: impl Fn(&'static str) -> Result<String, ServeError>) -> Result<Self, ServeError> {
         let report = get("OSD_MIGRATE_REPORT")?;
         let namespace = get("OSD_MIGRATE_NAMESPACE")?;
-        let k8s = K8s::connect(Place::new(&namespace), None).await?;
+        let k8s = K8s::connect(Place::new(&namespace), &Access::default()).await?;
         let host = Host::of_pod(NodeName(get("NODE_NAME")?), namespace, get("PATH")?)?;
         Ok(Self { k8s, report, host })
     }

@@ -28,7 +28,10 @@ mod tolerations;
 mod wire;
 
 pub use client::access::{K8s, Place, ResourceVersion};
-pub use client::error::{Call, K8sError};
+pub use client::call::Call;
+pub use client::error::{Elsewhere, K8sError};
+pub use client::kubeconfig::Access;
+pub use client::server::{Context, Server};
 pub use names::{OURS, STOPPED, backup_name, inventory_job_name, job_name, short};
 pub use nodes::agent::Agent;
 pub use nodes::agent_pod::NodePod;

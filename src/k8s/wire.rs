@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::domain::inspection::RecordId;
 use crate::k8s::names::{self, STOPPED};
-use crate::k8s::{K8s, Place};
+use crate::k8s::{K8s, Place, Server};
 
 /// One expected request, and its answer.
 pub(crate) struct Exchange {
@@ -28,10 +28,21 @@ impl Exchange {
     }
 }
 
-/// Runs `call` against a server that answers as scripted; fails when other, more or fewer requests come.
+/// Runs `call` in a pod, against a server that answers as scripted; fails when other, more or fewer requests
+/// come.
 pub(crate) async fn play<T>(script: Vec<Exchange>, call: impl AsyncFnOnce(&K8s) -> T) -> T {
+    let pod = Server::in_cluster("https://kubernetes.default.svc", "rook-ceph");
+    play_at(pod, script, async |k8s: &mut K8s| call(k8s).await).await
+}
+
+/// Runs `call` as [`play`] does, with this server and identity.
+pub(crate) async fn play_at<T>(
+    server: Server,
+    script: Vec<Exchange>,
+    call: impl AsyncFnOnce(&mut K8s) -> T,
+) -> T {
     let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
-    let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+    let mut k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph")).at(server);
     let expected = script.len();
     let server = tokio::spawn(async move {
         for exchange in script {
@@ -47,7 +58,7 @@ pub(crate) async fn play<T>(script: Vec<Exchange>, call: impl AsyncFnOnce(&K8s) 
         }
         handle
     });
-    let result = call(&k8s).await;
+    let result = call(&mut k8s).await;
     server.await.expect("the requests as scripted");
     assert_eq!(k8s.requests(), expected as u64, "every request is counted");
     result

@@ -293,7 +293,7 @@ fn until_tried_again(error: &K8sError) -> TimeDelta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::k8s::Call;
+    use crate::k8s::{Call, Server};
 
     #[test]
     fn api_refusal_is_retried_later_than_an_unanswered_request() {
@@ -303,12 +303,13 @@ mod tests {
             name: None,
             namespace: Some("rook-ceph".to_owned()),
         };
+        let server = || Arc::new(Server::in_cluster("https://10.96.0.1", "default"));
         let refused = K8sError::Forbidden { call: call(), message: "no".to_owned() };
         assert_eq!(until_tried_again(&refused), REFUSED);
         // A failing webhook also counts: code 500.
         let failed =
             K8sError::Other { call: call(), code: 500, message: "failed calling webhook".to_owned() };
-        let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10) };
+        let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10), server: server() };
         for error in [failed, unanswered] {
             assert_eq!(until_tried_again(&error), FAILED, "{error}");
         }

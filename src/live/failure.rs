@@ -19,10 +19,16 @@ pub fn ceph_failure(error: CephError) -> Failure {
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn kube_failure(error: K8sError) -> Failure {
     let severity = match &error {
-        K8sError::Forbidden { .. } | K8sError::Refused { .. } => Severity::Denied,
-        K8sError::NoRook
+        K8sError::Forbidden { .. } | K8sError::UserForbidden { .. } | K8sError::Refused { .. } => {
+            Severity::Denied
+        }
+        // The token of a pod is replaced while it runs; those of a kubeconfig stay as they are.
+        K8sError::Unauthorized { server, .. } if server.is_in_cluster() => Severity::Passing,
+        K8sError::Unauthorized { .. }
         | K8sError::NotInstalled { .. }
+        | K8sError::NoRook
         | K8sError::NoCephCluster { .. }
+        | K8sError::NoNamespace { .. }
         | K8sError::SeveralCephClusters { .. }
         | K8sError::NoConfig(_) => Severity::WrongPlace,
         K8sError::Malformed { .. } | K8sError::TooBig { .. } => Severity::NeedsPerson,
@@ -39,16 +45,57 @@ pub fn kube_failure(error: K8sError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use super::*;
     use crate::exit::{Exit, not_seen};
+    use crate::k8s::{Call, Context, Elsewhere, Server};
+
+    fn server(context: Option<&str>) -> Arc<Server> {
+        let context = context.map(|name| Context { name: name.to_owned(), user: None, file: None });
+        Arc::new(Server { context, ..Server::in_cluster("https://10.96.0.1", "default") })
+    }
+
+    fn call() -> Call {
+        Call { verb: "list", resource: "pods".to_owned(), name: None, namespace: None }
+    }
+
+    fn exit(error: K8sError) -> Exit {
+        not_seen(&kube_failure(error))
+    }
 
     #[test]
     fn missing_cephcluster_is_wrong_usage() {
-        let none = K8sError::NoCephCluster { namespace: "rook-cpeh".to_owned(), name: None };
-        for error in [none, K8sError::NoRook, K8sError::NoConfig("no kubeconfig".to_owned())] {
-            assert_eq!(not_seen(&kube_failure(error)), Exit::WrongUsage);
+        let (elsewhere, kubectl) = (Elsewhere::Unknown, "kubectl".to_owned());
+        let none = K8sError::NoCephCluster {
+            namespace: "rook-cpeh".to_owned(),
+            name: None,
+            elsewhere: elsewhere.clone(),
+            kubectl: kubectl.clone(),
+        };
+        let nowhere =
+            K8sError::NoNamespace { namespaces: vec!["default".to_owned()], name: None, elsewhere, kubectl };
+        for error in [none, nowhere, K8sError::NoRook, K8sError::NoConfig("no kubeconfig".to_owned())] {
+            assert_eq!(exit(error), Exit::WrongUsage);
         }
         let broken = K8sError::Malformed { what: "WHAT".to_owned(), why: "WHY".to_owned() };
-        assert_eq!(not_seen(&kube_failure(broken)), Exit::Halted);
+        assert_eq!(exit(broken), Exit::Halted);
+    }
+
+    #[test]
+    fn broken_access_is_tried_again_unless_a_person_fixes_it() {
+        let rejected = |server| K8sError::Unauthorized { call: call(), message: "no".into(), server };
+        assert_eq!(exit(rejected(server(Some("lab")))), Exit::WrongUsage);
+        assert_eq!(exit(rejected(server(None))), Exit::TryAgain);
+        let (cause, limit) = ("connection refused".into(), Duration::from_secs(10));
+        assert_eq!(
+            exit(K8sError::Unreachable { call: call(), cause, server: server(Some("lab")) }),
+            Exit::TryAgain
+        );
+        assert_eq!(
+            exit(K8sError::Timeout { call: call(), limit, server: server(Some("lab")) }),
+            Exit::TryAgain
+        );
     }
 }

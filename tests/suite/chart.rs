@@ -141,7 +141,7 @@ fn run_options_are_all_chart_values() {
     let options: BTreeSet<String> = options.map(|long| format!("--{long}")).collect();
     let given: BTreeSet<String> = args.iter().filter(|word| word.starts_with("--")).cloned().collect();
     let left: Vec<_> = options.difference(&given).map(String::as_str).collect();
-    assert_eq!(left, ["--detach", "--namespace"]);
+    assert_eq!(left, ["--context", "--detach", "--kubeconfig", "--namespace"]);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use kube::config::{Config, KubeConfigOptions};
 
 use crate::k8s::client::error::K8sError;
+use crate::k8s::client::kubeconfig::{Access, Environment, unusable};
+use crate::k8s::client::server::Server;
 
 /// Name of our writes in `managedFields`.
 pub(crate) const FIELD_MANAGER: &str = "osd-migrate";
@@ -51,6 +52,7 @@ pub(in crate::k8s) struct Loaded(pub(in crate::k8s) Option<ResourceVersion>);
 pub struct K8s {
     pub(in crate::k8s) client: Client,
     pub(in crate::k8s) place: Place,
+    pub(in crate::k8s) server: Arc<Server>,
     pub(in crate::k8s) call_limit: Duration,
     requests: AtomicU64,
     /// Version of the ledger that was loaded last: the present decisions are based on it.
@@ -63,18 +65,19 @@ pub struct K8s {
 }
 
 impl K8s {
-    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does.
+    /// Opens the API as kubectl does: with a kubeconfig, else with the ServiceAccount of the pod.
     ///
     /// No request is sent yet.
-    pub async fn connect(place: Place, context: Option<&str>) -> Result<Self, K8sError> {
-        let mut config = match context {
-            None => Config::infer().await.map_err(|e| K8sError::NoConfig(e.to_string()))?,
-            Some(context) => {
-                let options =
-                    KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
-                Config::from_kubeconfig(&options).await.map_err(|e| K8sError::NoConfig(e.to_string()))?
-            }
-        };
+    pub async fn connect(place: Place, access: &Access) -> Result<Self, K8sError> {
+        Self::connect_in(place, access, &Environment::read()).await
+    }
+
+    pub(super) async fn connect_in(
+        place: Place,
+        access: &Access,
+        around: &Environment,
+    ) -> Result<Self, K8sError> {
+        let (mut config, server) = access.configuration(around).await?;
         // kube would repeat every verb, also POST, for up to half an hour. Instead, the next iteration
         // decides.
         config.default_retry = false;
@@ -83,15 +86,18 @@ impl K8s {
         if let (Ok(name), Ok(agent)) = ("user-agent".parse(), agent.parse()) {
             config.headers.push((name, agent));
         }
-        let client = Client::try_from(config).map_err(|e| K8sError::NoConfig(e.to_string()))?;
-        Ok(Self::with_client(client, place))
+        let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
+        let client =
+            Client::try_from(config).map_err(|error| unusable(&server, plugin.as_deref(), &error))?;
+        Ok(Self::with_client(client, place).at(server))
     }
 
-    /// Creates the access with an existing client: for tests.
+    /// Creates the access with an existing client, as in a pod: for tests.
     pub fn with_client(client: Client, place: Place) -> Self {
         Self {
             client,
             place,
+            server: Arc::new(Server::in_cluster("https://kubernetes.default.svc", "default")),
             call_limit: CALL_LIMIT,
             requests: AtomicU64::new(0),
             decided_by: Mutex::new(None),
@@ -99,6 +105,18 @@ impl K8s {
             operator_in: OnceLock::new(),
             cluster_name: OnceLock::new(),
         }
+    }
+
+    /// Sets the server that errors name.
+    #[must_use]
+    pub(in crate::k8s) fn at(mut self, server: Server) -> Self {
+        self.server = Arc::new(server);
+        self
+    }
+
+    /// Returns the API server, and the identity there.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Sets another limit for each call.

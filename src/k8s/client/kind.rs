@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::AsyncBufRead;
@@ -17,7 +18,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::k8s::client::access::{FIELD_MANAGER, K8s};
-use crate::k8s::client::error::{Call, K8sError};
+use crate::k8s::client::call::Call;
+use crate::k8s::client::error::K8sError;
 
 /// Number of objects in one page of a list: it bounds the memory that a cluster of many thousand OSDs needs.
 const PAGE: u32 = 500;
@@ -86,6 +88,16 @@ impl K8s {
             namespace: Some(namespace.to_owned()),
         }
     }
+
+    /// Returns an untyped kind in all namespaces.
+    pub(crate) fn untyped_everywhere(&self, resource: &ApiResource) -> Kind<'_, DynamicObject> {
+        Kind {
+            k8s: self,
+            api: Api::all_with(self.client.clone(), resource),
+            resource: rbac_name(&resource.group, &resource.plural),
+            namespace: None,
+        }
+    }
 }
 
 impl<K> Kind<'_, K>
@@ -110,8 +122,8 @@ where
         self.k8s.count_request();
         match tokio::time::timeout(limit, request).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(K8sError::of(call, error, limit)),
-            Err(_) => Err(K8sError::Timeout { call, limit }),
+            Ok(Err(error)) => Err(K8sError::of(call, error, limit, &self.k8s.server)),
+            Err(_) => Err(K8sError::Timeout { call, limit, server: Arc::clone(&self.k8s.server) }),
         }
     }
 
@@ -252,7 +264,10 @@ impl Kind<'_, Pod> {
         let mut call = self.call("get", Some(name));
         call.resource = format!("{}/log", call.resource);
         self.k8s.count_request();
-        self.api.log_stream(name, params).await.map_err(|error| K8sError::of(call, error, Duration::MAX))
+        self.api
+            .log_stream(name, params)
+            .await
+            .map_err(|error| K8sError::of(call, error, Duration::MAX, &self.k8s.server))
     }
 }
 

@@ -1,8 +1,17 @@
 //! The client: calls with a limit, counted, with errors that name verb, resource and object.
 
 pub(crate) mod access;
+pub(crate) mod call;
+mod cause;
+pub(crate) mod classify;
 pub(crate) mod error;
 pub(crate) mod kind;
+pub(crate) mod kubeconfig;
+#[cfg(test)]
+mod kubeconfig_tests;
+pub(crate) mod server;
 pub(crate) mod time;
+#[cfg(test)]
+mod wire_access_tests;
 #[cfg(test)]
 mod wire_limit_tests;

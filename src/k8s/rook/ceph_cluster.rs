@@ -11,7 +11,7 @@ use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
-use crate::k8s::client::error::K8sError;
+use crate::k8s::client::error::{Elsewhere, K8sError};
 use crate::k8s::client::kind::Kind;
 use crate::k8s::names::FENCED_AT;
 use crate::k8s::own::events::About;
@@ -25,8 +25,11 @@ const CONFIRMATION_BEFORE: &str = "yes-really-update-store";
 
 impl K8s {
     pub(super) fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
-        let kind = GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster");
-        self.untyped(&ApiResource::from_gvk_with_plural(&kind, "cephclusters"))
+        self.untyped(&ceph_cluster_kind())
+    }
+
+    pub(super) fn ceph_clusters_everywhere(&self) -> Kind<'_, DynamicObject> {
+        self.untyped_everywhere(&ceph_cluster_kind())
     }
 
     /// Returns the names for commands in messages.
@@ -35,13 +38,6 @@ impl K8s {
             namespace: self.namespace().to_owned(),
             cluster: self.cluster_name.get().or(self.place.cluster.as_ref()).cloned(),
         }
-    }
-
-    /// Checks that the CephCluster exists: the one that was named, or else the only one in the namespace.
-    ///
-    /// Afterwards [`Self::names`] has its name.
-    pub async fn find_cluster(&self) -> Result<(), K8sError> {
-        self.ceph_cluster().await.map(drop)
     }
 
     /// Returns the CephCluster: the one that was named, or else the only one in the namespace.
@@ -61,7 +57,12 @@ impl K8s {
                 let _known = self.cluster_name.set(only.metadata.name.clone().unwrap_or_default());
                 Ok(only)
             }
-            (None, _) => Err(K8sError::NoCephCluster { namespace, name }),
+            (None, _) => Err(K8sError::NoCephCluster {
+                namespace,
+                name,
+                elsewhere: Elsewhere::Unknown,
+                kubectl: self.server.kubectl(),
+            }),
             (Some(last), _) => {
                 let mut names: Vec<_> =
                     found.into_iter().chain([last]).filter_map(|c| c.metadata.name).collect();
@@ -110,6 +111,11 @@ impl K8s {
             }
         }
     }
+}
+
+fn ceph_cluster_kind() -> ApiResource {
+    let kind = GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster");
+    ApiResource::from_gvk_with_plural(&kind, "cephclusters")
 }
 
 fn name_of(cluster: &DynamicObject) -> (String, String) {

@@ -1,9 +1,12 @@
 //! Rook's objects: the CephCluster and its fence, the operator, the mons' addresses, PodDisruptionBudgets.
 
 pub(crate) mod ceph_cluster;
+mod locate;
 pub(crate) mod mon_access;
 mod operator;
 mod pdbs;
 mod storage;
 #[cfg(test)]
 mod wire_fence_tests;
+#[cfg(test)]
+mod wire_locate_tests;

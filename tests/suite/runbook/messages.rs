@@ -84,9 +84,14 @@ fn each_end_without_a_halt_is_quoted() {
     there.extend(with_a_command);
     let told = entries("## Ends without a halt");
     assert_told("## Ends without a halt", &there, &told);
-    for key in
-        ["ceph-not-allowed", "ceph-key-refused", "ceph-not-a-key", "ceph-no-librados", "kube-forbidden"]
-    {
+    for key in [
+        "ceph-not-allowed",
+        "ceph-key-refused",
+        "ceph-not-a-key",
+        "ceph-no-librados",
+        "kube-forbidden",
+        "kube-user-forbidden",
+    ] {
         for entry in told.iter().filter(|entry| entry.key.as_deref() == Some(key)) {
             let (_, typed) = entry.said.as_ref().and_then(|said| said.rsplit_once(": ")).unwrap();
             assert!(
@@ -95,6 +100,14 @@ fn each_end_without_a_halt_is_quoted() {
             );
         }
     }
+}
+
+#[test]
+fn each_missing_answer_of_the_api_server_is_quoted() {
+    let of = |variant: &&str| (coded("kube", variant), error_text("src/k8s/client/error.rs", variant));
+    let there: Vec<_> = ["Timeout", "Unreachable"].iter().map(of).collect();
+    let heading = "## No answer from the API server";
+    assert_told(heading, &there, &entries(heading));
 }
 
 #[test]

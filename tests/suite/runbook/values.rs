@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use osd_migrate::ceph::CephError;
 use osd_migrate::domain::classify::Refusal;
@@ -12,7 +13,7 @@ use osd_migrate::domain::inventory::Rejection;
 use osd_migrate::domain::ledger::Unreadable;
 use osd_migrate::domain::next::{Halt, Summary, Wait};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId, PgId, Weight};
-use osd_migrate::k8s::{Call, K8sError};
+use osd_migrate::k8s::{Call, Context, K8sError, Server};
 
 use crate::support::build::{BY_HAND, cluster, noon, old};
 
@@ -253,10 +254,20 @@ pub(super) fn errors_with_a_command() -> Vec<(String, String)> {
         osd: Some(OSD),
         said: text("access denied"),
     };
-    let forbidden = K8sError::Forbidden { call, message: text("MESSAGE") };
+    let forbidden = K8sError::Forbidden { call: call.clone(), message: text("MESSAGE") };
+    let context = Context { name: text("lab"), user: Some(text("jane")), file: None };
+    let pod = Server::in_cluster("https://10.96.0.1", "rook-ceph");
+    let user_forbidden = K8sError::UserForbidden {
+        call,
+        message: "MESSAGE".into(),
+        server: Arc::new(Server { context: Some(context), ..pod }),
+    };
     let users = ["client.osd-migrate", "client.mine"].map(|user| refused(user).to_string());
     let of_ceph = users.map(|said| (text("ceph-not-allowed"), said));
-    of_ceph.into_iter().chain([(text("kube-forbidden"), forbidden.to_string())]).collect()
+    of_ceph
+        .into_iter()
+        .chain([forbidden, user_forbidden].map(|error| (text(error.code()), error.to_string())))
+        .collect()
 }
 
 /// Returns the name of a value's variant.
