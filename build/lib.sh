@@ -23,5 +23,16 @@ TARGET=${CARGO_TARGET_DIR:-target}
 TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images with the glibc of this computer
 BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the failpoints of the tests
 RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
+ARCHITECTURES="amd64 arm64" # of the image
+INSTALLER=osd-migrate-install # next to each program: image/install.rs
+
+machine_of() { # ARCHITECTURE -> its name for Rust and for the kernel
+  case $1 in
+    amd64) echo x86_64 ;;
+    arm64) echo aarch64 ;;
+    *) die "unknown architecture: $1. Known: $ARCHITECTURES" ;;
+  esac
+}
+released() { echo "$TARGET/$(machine_of "$1")-unknown-linux-gnu/release/osd-migrate"; } # ARCHITECTURE -> path of the program
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }
