@@ -11,6 +11,7 @@ export LC_ALL=C.UTF-8
 CARGO_DENY=0.20.2
 ZIG=0.17.0 ZIGBUILD=0.24.0
 HELM=3.22.0
+ACTIONLINT=1.7.12 KREW=0.4.3 CYCLONEDX=0.5.9
 KUBERNETES_VALIDATE=1.37.0 # schemas of Kubernetes 1.29 to 1.37, offline
 GLIBC=2.28 # glibc of Ceph's images on el8: the oldest in which the binary must start
 
@@ -18,6 +19,9 @@ TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/osd-migrate
 DENY_ROOT=$TOOLS/cargo-deny-$CARGO_DENY
 ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
 HELM_ROOT=$TOOLS/helm-$HELM
+ACTIONLINT_ROOT=$TOOLS/actionlint-$ACTIONLINT
+KREW_ROOT=$TOOLS/krew-$KREW
+CYCLONEDX_ROOT=$TOOLS/cargo-cyclonedx-$CYCLONEDX
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
 TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images with the glibc of this computer
@@ -33,6 +37,7 @@ machine_of() { # ARCHITECTURE -> its name for Rust and for the kernel
     *) die "unknown architecture: $1. Known: $ARCHITECTURES" ;;
   esac
 }
+version_of_sources() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 released() { echo "$TARGET/$(machine_of "$1")-unknown-linux-gnu/release/osd-migrate"; } # ARCHITECTURE -> path of the program
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }
