@@ -15,7 +15,10 @@ const PROGRAM: &str = "/osd-migrate";
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let (Some(folder), None) = (words.next(), words.next()) else {
-        return failed("usage: /install FOLDER: copies osd-migrate into FOLDER, in which a Ceph image can run it", 2);
+        return failed(
+            "usage: /install FOLDER: copies osd-migrate into FOLDER, in which a Ceph image can run it",
+            2,
+        );
     };
     match copy(Path::new(PROGRAM), Path::new(&folder)) {
         Ok(_) => ExitCode::SUCCESS,

@@ -17,7 +17,10 @@ fn chart_pods_run_the_program_of_the_small_image_in_ceph_images() {
         for workload in &workloads {
             let (pod, what) = (&template_of(workload)["spec"], format!("{set}: {}", part_of(workload)));
             let [install] = pod["initContainers"].as_array().unwrap().as_slice() else { panic!("{what}") };
-            assert_eq!((&install["name"], &install["command"]), (&json!("install"), &json!(["/install", folder])));
+            assert_eq!(
+                (&install["name"], &install["command"]),
+                (&json!("install"), &json!(["/install", folder]))
+            );
             let target = json!([{"name": "program", "mountPath": folder}]);
             assert_eq!(install["volumeMounts"], target, "{what}");
             let container = container_of(workload);
@@ -42,7 +45,10 @@ fn chart_values_name_both_images_of_every_pod() {
             let install = &template_of(workload)["spec"]["initContainers"][0];
             assert_eq!((&install["image"], &install["imagePullPolicy"]), (&json!(image), &json!(policy)));
             let container = container_of(workload);
-            assert_eq!((&container["image"], &container["imagePullPolicy"]), (&json!(ceph), &json!("IfNotPresent")));
+            assert_eq!(
+                (&container["image"], &container["imagePullPolicy"]),
+                (&json!(ceph), &json!("IfNotPresent"))
+            );
         }
     }
 }
