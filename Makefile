@@ -1,5 +1,5 @@
 # Every target is one line; the work is in build/ and tests/lab/.
-.PHONY: help demo test check build lab-up lab-down lab-full
+.PHONY: help demo test check build image lab-up lab-down lab-full
 MAKEFLAGS += --no-print-directory
 
 help:
@@ -7,6 +7,7 @@ help:
 	@echo 'make test      run all tests, and install what they need; as root on Debian 12'
 	@echo 'make check     check formatting and lints, run the hermetic tests without the searches (2 minutes)'
 	@echo 'make build     build the program for Ceph'"'"'s images (glibc 2.28 and later)'
+	@echo 'make image     build the image of the program for amd64 and arm64 in target/image/oci; as root on Debian'
 	@echo 'make lab-up    start the lab: a real Ceph cluster on a real Kubernetes cluster (tests/lab/lab help)'
 	@echo 'make lab-down  stop and remove the lab'
 	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen'
@@ -16,13 +17,16 @@ demo:
 	@build/demo
 
 test:
-	@build/stages install fmt test-build // lab // tests clippy advisories shell chart binary glibc
+	@build/stages install fmt test-build // lab // tests clippy advisories shell workflows chart binary glibc
 
 check:
 	@build/stages fmt clippy quick
 
 build:
 	@build/stages released glibc-released
+
+image:
+	@build/stages released glibc-released released-arm64 glibc-arm64 image
 
 lab-up:
 	@tests/lab/lab up
@@ -31,4 +35,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full test-build released glibc-released image demo lab-full
+	@build/stages explore-full test-build released glibc-released released-arm64 glibc-arm64 image demo lab-full

@@ -11,6 +11,7 @@ export LC_ALL=C.UTF-8
 CARGO_DENY=0.20.2
 ZIG=0.17.0 ZIGBUILD=0.24.0
 HELM=3.22.0
+ACTIONLINT=1.7.12 KREW=0.4.3 CYCLONEDX=0.5.9
 KUBERNETES_VALIDATE=1.37.0 # schemas of Kubernetes 1.29 to 1.37, offline
 GLIBC=2.28 # glibc of Ceph's images on el8: the oldest in which the binary must start
 
@@ -18,10 +19,25 @@ TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/osd-migrate
 DENY_ROOT=$TOOLS/cargo-deny-$CARGO_DENY
 ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
 HELM_ROOT=$TOOLS/helm-$HELM
+ACTIONLINT_ROOT=$TOOLS/actionlint-$ACTIONLINT
+KREW_ROOT=$TOOLS/krew-$KREW
+CYCLONEDX_ROOT=$TOOLS/cargo-cyclonedx-$CYCLONEDX
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
 TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images with the glibc of this computer
 BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the failpoints of the tests
 RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
+ARCHITECTURES="amd64 arm64" # of the image
+INSTALLER=osd-migrate-install # next to each program: image/install.rs
+
+machine_of() { # ARCHITECTURE -> its name for Rust and for the kernel
+  case $1 in
+    amd64) echo x86_64 ;;
+    arm64) echo aarch64 ;;
+    *) die "unknown architecture: $1. Known: $ARCHITECTURES" ;;
+  esac
+}
+version_of_sources() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
+released() { echo "$TARGET/$(machine_of "$1")-unknown-linux-gnu/release/osd-migrate"; } # ARCHITECTURE -> path of the program
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }

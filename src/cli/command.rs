@@ -135,11 +135,6 @@ pub enum Command {
 /// Command of a node Job.
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
-    /// Copy this program into a folder, for the next container of the pod.
-    Install {
-        /// Folder for the copy.
-        folder: PathBuf,
-    },
     /// Do the task that the environment variable OSD_MIGRATE_REQUEST describes.
     Agent,
     /// Inspect the disks that the environment variable OSD_MIGRATE_INVENTORY describes. The command changes

@@ -22,10 +22,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Number of tries for the first heartbeat.
 const FIRST_TRIES: u32 = 16;
 
-/// Installs this program for a pod of another image, or does what such a pod was created for.
+/// Does what the pod of a node Job was created for.
 pub(super) async fn node(command: &NodeCommand) -> Exit {
     match command {
-        NodeCommand::Install { folder } => exit(node::install(folder).map(drop)),
         NodeCommand::Agent => exit(serve(environment).await),
         NodeCommand::Inventory => exit(inventory(environment).await),
     }

@@ -12,6 +12,9 @@ use crate::domain::osd::OsdId;
 /// Value of `app.kubernetes.io/name` on all our objects.
 pub const OURS: &str = "osd-migrate";
 
+/// Name of the init container that copies our program, in the runner's pod and in pods on nodes.
+pub(super) const INSTALL: &str = "install";
+
 /// Annotation on an OSD's Deployment: osd-migrate stopped the OSD for this record.
 pub const STOPPED: &str = "osd-migrate.io/stopped";
 

@@ -14,7 +14,7 @@
 //! | `disk` | a disk's identity, users, content, and the writes to it |
 //! | `state` | what outlives an agent: locks, attempts, issued fsids |
 //! | `tools` | programs: the list of those that read, and how any is run |
-//! | `host`, `steps`, `install`, `error` | the rest |
+//! | `host`, `steps`, `error` | the rest |
 
 mod agent;
 mod create;
@@ -22,7 +22,6 @@ mod disk;
 mod error;
 mod find;
 mod host;
-mod install;
 mod inventory;
 mod legacy;
 mod proof;
@@ -38,7 +37,6 @@ pub use create::shim;
 pub(crate) use disk::finding::DiskFinding;
 pub use error::NodeError;
 pub use host::{Host, PARENT, ROOK};
-pub use install::install;
 pub use inventory::inventory;
 pub(crate) use proof::proven::old_is_proven;
 pub(crate) use proof::same_disk::{candidates, same_device, same_disk};

@@ -54,7 +54,7 @@ fn documents() -> Vec<(String, String)> {
     let is_generated = |path: &str| path == "docs/reference/command-line.md";
     let mut documents: Vec<_> =
         pages().into_iter().filter(|(path, _)| !is_history(path) && !is_generated(path)).collect();
-    documents.push((NOTES.to_owned(), read(NOTES)));
+    documents.push((NOTES.to_owned(), read(NOTES).replace("{{ .Release.Namespace }}", "rook-ceph")));
     documents
 }
 

@@ -35,12 +35,16 @@ fn failpoint_is_compiled_only_with_its_feature() {
 #[test]
 fn image_has_the_released_binary_without_failpoints() {
     let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
-    let copied = "target/x86_64-unknown-linux-gnu/release/osd-migrate";
-    assert!(read("image/Dockerfile").contains(&format!("COPY --chmod=0755 {copied} ")));
-    assert!(read(".dockerignore").ends_with(&format!("*\n!{copied}\n")));
+    // build/image puts into the folders of the architectures what the Dockerfile copies.
+    assert!(read("image/Dockerfile").contains("\nCOPY --chmod=0755 ${TARGETARCH}/ /\n"));
+    assert!(read("build/image").contains("\n  program=$(released \"$architecture\")\n"));
+    assert!(
+        read("build/lib.sh")
+            .contains("\nreleased() { echo \"$TARGET/$(machine_of \"$1\")-unknown-linux-gnu/release/")
+    );
     let with_failpoints: Vec<_> =
         read("build/binary").lines().filter(|line| line.contains("--features")).map(str::to_owned).collect();
-    assert_eq!(with_failpoints, ["  of_profile --profile lab --features failpoint"]);
+    assert_eq!(with_failpoints, ["  of_profile x86_64 --profile lab --features failpoint"]);
 }
 
 #[test]

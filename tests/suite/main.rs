@@ -22,6 +22,7 @@ mod failpoint;
 mod fidelity;
 mod gates;
 mod hooks;
+mod image;
 mod ledger;
 mod pace;
 mod pages;

@@ -18,6 +18,7 @@ labels:
   {{- end }}
 annotations:
   linkerd.io/inject: disabled
+  kubectl.kubernetes.io/default-container: osd-migrate # for kubectl logs and exec: the pod has an init container, too
   {{- with .root.Values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -54,11 +55,25 @@ tolerations: {{- toYaml . | nindent 0 }}
 {{- with $values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
+# The program has an image of its own, and runs in the cluster's Ceph image, which has librados. Node Jobs use this image, too.
+initContainers:
+- name: install
+  image: {{ include "osd-migrate.image" .root | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  command: [/install, /opt/osd-migrate]
+  resources: {{- toYaml $values.resources | nindent 4 }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL]}
+  terminationMessagePolicy: FallbackToLogsOnError
+  volumeMounts:
+  - {name: program, mountPath: /opt/osd-migrate}
 containers:
 - name: osd-migrate
-  image: {{ printf "%s:%s" $values.image.repository ($values.image.tag | default .root.Chart.AppVersion) | quote }}
-  imagePullPolicy: {{ $values.image.pullPolicy }}
-  command: [/usr/local/bin/osd-migrate]
+  image: {{ include "osd-migrate.cephImage" .root | quote }}
+  imagePullPolicy: IfNotPresent
+  command: [/opt/osd-migrate/osd-migrate]
   args: {{ toJson .args }}
   env:
   - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
@@ -77,10 +92,53 @@ containers:
     capabilities: {drop: [ALL]}
   terminationMessagePolicy: FallbackToLogsOnError # kubectl describe shows the last lines of the log
   volumeMounts:
+  - {name: program, mountPath: /opt/osd-migrate, readOnly: true}
   - {name: tmp, mountPath: /tmp} # librados gets mons and key by call and writes no file; a library that it uses may write one
 volumes:
+- name: program
+  emptyDir: {}
 - name: tmp
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
+{{- end }}
+
+{{/* Image with the program alone. A published chart has the repository in its values. */}}
+{{- define "osd-migrate.image" -}}
+{{- with .Values.image -}}
+{{- if not .repository -}}
+{{- fail "image.repository is empty: this chart was not published by a release. Build the image and name it (docs/development/releasing.md): --set image.repository=REGISTRY/osd-migrate" -}}
+{{- end -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* Ceph image in which the program runs: the value, or the image of the CephCluster in the release namespace. */}}
+{{- define "osd-migrate.cephImage" -}}
+{{- if .Values.cephImage -}}
+{{ .Values.cephImage }}
+{{- else -}}
+{{- $clusters := list -}}
+{{- if .Capabilities.APIVersions.Has "ceph.rook.io/v1" -}}
+{{- range (lookup "ceph.rook.io/v1" "CephCluster" .Release.Namespace "").items -}}
+{{- if or (not $.Values.cluster) (eq .metadata.name $.Values.cluster) -}}{{ $clusters = append $clusters . }}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $set := printf "Set cephImage to the Ceph image of the cluster. It is printed by: kubectl -n %s get cephclusters -o jsonpath='{.items[*].spec.cephVersion.image}'" .Release.Namespace -}}
+{{- if not $clusters -}}
+{{- fail (printf "cephImage is empty, and namespace %s has no CephCluster%s that Helm can see. (helm template and Argo CD see no cluster.) %s" .Release.Namespace (empty .Values.cluster | ternary "" (printf " %s" .Values.cluster)) $set) -}}
+{{- end -}}
+{{- if gt (len $clusters) 1 -}}
+{{- $names := list -}}
+{{- range $clusters }}{{ $names = append $names .metadata.name }}{{ end -}}
+{{- fail (printf "cephImage is empty, and namespace %s has several CephClusters (%s). Set cluster to the name of one of them" .Release.Namespace (join ", " $names)) -}}
+{{- end -}}
+{{- range $clusters -}}
+{{- $image := dig "cephVersion" "image" "" .spec -}}
+{{- if not $image -}}
+{{- fail (printf "cephImage is empty, and CephCluster %s names no image (spec.cephVersion.image). %s" .metadata.name $set) -}}
+{{- end -}}
+{{ $image }}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* Settings that find the cluster, as environment variables: a Job with other arguments, and a shell in its pod, have them too. */}}

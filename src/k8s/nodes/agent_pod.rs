@@ -7,11 +7,15 @@ use serde_json::{Value, json};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
+use crate::k8s::names::INSTALL;
 use crate::k8s::own::own_pod::Own;
 use crate::node::{PARENT, ROOK};
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
 const SERVICE_ACCOUNT: &str = "osd-migrate-node";
+
+/// Name of the agent's container: that of the runner's pod has another one.
+const AGENT: &str = "agent";
 
 /// Folder of the host for the agents' locks and issued fsids, below `dataDirHostPath`.
 const HOST_FOLDER: &str = "osd-migrate";
@@ -27,7 +31,7 @@ pub struct NodePod<'a> {
     /// are then reached, and which resources Rook gives the containers of its own Jobs: a quota of the
     /// namespace may require them.
     pub declaration: &'a Declaration,
-    /// Pod of the runner: its image contains the agent.
+    /// Pod of the runner: the image of its init container contains our program.
     pub own: &'a Own,
 }
 
@@ -85,6 +89,7 @@ pub(super) fn job(
         all.extend(annotations.as_object().cloned().unwrap_or_default());
         all.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), json!("false"));
         all.insert("linkerd.io/inject".to_owned(), json!("disabled"));
+        all.insert("kubectl.kubernetes.io/default-container".to_owned(), json!(AGENT));
     }
     json!({
         "apiVersion": "batch/v1",
@@ -155,12 +160,13 @@ fn resources(declared: &Resources) -> Value {
     json!({"requests": requests, "limits": declared.limits})
 }
 
-/// Builds the init container that copies our binary to the volume that the agent's container mounts.
+/// Builds the init container that copies our program to the volume that the agent's container mounts
+/// (`image/install.rs`).
 fn install(own: &Own, resources: &Value) -> Value {
     let mut container = json!({
-        "name": "install",
+        "name": INSTALL,
         "image": own.image,
-        "command": ["/usr/local/bin/osd-migrate", "node", "install", "/opt/osd-migrate"],
+        "command": ["/install", "/opt/osd-migrate"],
         "resources": resources,
         "volumeMounts": [{"name": "program", "mountPath": "/opt/osd-migrate"}],
         "securityContext": {
@@ -199,7 +205,7 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
         mounts.push(json!({"name": "rook", "mountPath": ROOK}));
     }
     json!({
-        "name": "agent",
+        "name": AGENT,
         "image": pod.base.image,
         "command": ["/opt/osd-migrate/osd-migrate", "node", pod.part],
         "env": [

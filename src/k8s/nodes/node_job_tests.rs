@@ -47,7 +47,11 @@ fn more() -> More {
     More {
         labels: pairs(&[("team", "storage")]),
         pod_labels: pairs(&[("team", "storage"), ("cost-centre", "1"), ("sidecar.istio.io/inject", "true")]),
-        pod_annotations: pairs(&[("example.org/logs", "true"), (RECORD, "theirs")]),
+        pod_annotations: pairs(&[
+            ("example.org/logs", "true"),
+            (RECORD, "theirs"),
+            ("kubectl.kubernetes.io/default-container", "osd-migrate"),
+        ]),
     }
 }
 
@@ -102,6 +106,8 @@ fn node_job_runs_once_and_only_on_its_node() {
     // There is no side-car, which would keep the Job from ending: Istio reads a label, Linkerd an annotation.
     assert_eq!(at("/spec/template/metadata/labels/sidecar.istio.io~1inject"), "false");
     assert_eq!(at("/spec/template/metadata/annotations/linkerd.io~1inject"), "disabled");
+    // The runner's Job, whose annotations the owner extends, names its own container.
+    assert_eq!(at("/spec/template/metadata/annotations/kubectl.kubernetes.io~1default-container"), "agent");
     let pod = "/spec/template/spec";
     assert_eq!(at(&format!("{pod}/nodeName")), "h1");
     assert_eq!(at(&format!("{pod}/restartPolicy")), "Never");
@@ -155,6 +161,7 @@ fn agent_is_the_only_privileged_container() {
         (&json!("osd-migrate:dev"), &json!("Always")),
         "as the runner's"
     );
+    assert_eq!(install["command"], json!(["/install", "/opt/osd-migrate"]));
 }
 
 #[test]

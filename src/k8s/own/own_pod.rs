@@ -1,4 +1,4 @@
-//! Our own pod: the image that contains the agent, and the Job that the pod belongs to.
+//! Our own pod: the image that contains our program, and the Job that the pod belongs to.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::names::OURS;
-use crate::k8s::names::{MANAGED_BY, NAME, PREFIX, is_scheduled};
+use crate::k8s::names::{INSTALL, MANAGED_BY, NAME, OURS, PREFIX, is_scheduled};
 
 /// Values that the downward API gives a pod about itself, by environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +52,9 @@ pub struct Own {
     pub scheduled: bool,
     /// Number of pods of the Job that failed before this one.
     pub failed_pods: u32,
-    /// Image of the pod.
+    /// Image of the init container: it contains our program, and nothing of Ceph.
     pub image: String,
-    /// `imagePullPolicy` of the image: agents on the nodes run the same image with the same policy.
+    /// `imagePullPolicy` of that image: the pods of agents use the same image with the same policy.
     pub pull_policy: Option<String>,
     /// Names of the Secrets that the image is pulled with.
     pub pull_secrets: Vec<String>,
@@ -107,7 +106,10 @@ impl K8s {
         }
         let own = own(&pod).ok_or_else(|| K8sError::Malformed {
             what: format!("pod/{}", env.name),
-            why: "it has no container".to_owned(),
+            why: format!(
+                "it has no init container {INSTALL}, whose image contains the program: create the Job from the \
+                 CronJob {OURS} of the chart"
+            ),
         })?;
         if own.job_uid == own.pod_uid {
             return Ok(own);
@@ -131,7 +133,7 @@ fn failed_pods(job: &Job) -> u32 {
 
 fn own(pod: &Pod) -> Option<Own> {
     let spec = pod.spec.as_ref()?;
-    let ours = spec.containers.iter().find(|c| c.name == OURS).or_else(|| spec.containers.first())?;
+    let ours = spec.init_containers.iter().flatten().find(|c| c.name == INSTALL)?;
     let (name, uid) = (pod.metadata.name.clone()?, pod.metadata.uid.clone()?);
     let job = pod.metadata.owner_references.iter().flatten().find(|o| o.kind == "Job");
     let (job, job_uid) = job.map_or_else(|| (name.clone(), uid.clone()), |o| (o.name.clone(), o.uid.clone()));
@@ -161,16 +163,20 @@ mod tests {
         let pod = json!({
             "metadata": {"name": "m-x", "uid": "p", "ownerReferences": [
                 {"apiVersion": "batch/v1", "kind": "Job", "name": "m", "uid": "j", "controller": true}]},
-            "spec": {"nodeName": "h1", "imagePullSecrets": [{"name": "s"}], "containers": [
-                {"name": "side", "image": "x"},
-                {"name": "osd-migrate", "image": "osd-migrate:1", "imagePullPolicy": "Always"}]},
+            "spec": {"nodeName": "h1", "imagePullSecrets": [{"name": "s"}],
+                "initContainers": [{"name": "side", "image": "x"},
+                    {"name": "install", "image": "osd-migrate:1", "imagePullPolicy": "Always"}],
+                "containers": [{"name": "osd-migrate", "image": "ceph:18"}]},
         });
-        let seen = own(&serde_json::from_value(pod).unwrap()).unwrap();
+        let seen = own(&serde_json::from_value(pod.clone()).unwrap()).unwrap();
         assert_eq!(
             (seen.job.as_str(), seen.job_uid.as_str(), seen.image.as_str()),
             ("m", "j", "osd-migrate:1")
         );
         assert_eq!((seen.pull_policy.as_deref(), seen.pull_secrets), (Some("Always"), vec!["s".to_owned()]));
+        let mut without = pod;
+        without["spec"]["initContainers"][1]["name"] = json!("other");
+        assert_eq!(own(&serde_json::from_value(without).unwrap()), None, "only the program's own image");
     }
 
     #[test]

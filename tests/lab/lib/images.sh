@@ -2,10 +2,9 @@
 # Creates container images as OCI layouts, without a registry or Docker. Layers are plain tar files, so the digest of a layer
 # is its diff id, too. NAME.json next to an image lists its layers and configuration, for images that are based on it.
 PAUSE_IMAGE=lab.local/pause:1
-TOOL_IMAGE=lab.local/osd-migrate:dev
 
 # OUT.tar NAME BASE.json|- CONFIG LAYER.tar...: creates an OCI layout of BASE's layers and these on top. It does not contain
-# the layer files of BASE: containerd has them, and imports an archive without them. This makes `lab image` fast.
+# the layer files of BASE: containerd has them, and imports an archive without them. This makes `lab faults` fast.
 oci_archive() {
   local out=$1 name=$2 base=$3 config=$4 t layers="[]" l d
   shift 4
@@ -89,22 +88,4 @@ ceph_base_layer() { # RELEASE: creates the layer, and a file with its version
   grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite does not have Ceph $1 any more, but '$(version_of "$1")'"
   mv "$l.tmp.tar" "$l"
   echo "$packages" > "$l.made"
-}
-
-cmd_image() { # BIN
-  local t n jobs=() rc=0
-  [ $# = 1 ] || usage "image BIN"
-  [ -f "$1" ] || die "no such file: $1"
-  t=$(mktemp -d "$DIR/image.XXXXXX")
-  install -D -m 755 "$1" "$t/tree/usr/local/bin/osd-migrate"
-  tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/bin/osd-migrate
-  oci_archive "$t/image.tar" "$TOOL_IMAGE" "$CACHE/img/ceph-$RELEASE.json" '{}' "$t/top.layer" || die "no image"
-  for n in $NODES; do
-    on "$n" ctr -n k8s.io images import "$t/image.tar" > "$t/$n.log" 2>&1 &
-    jobs+=($!)
-  done
-  for n in "${jobs[@]}"; do wait "$n" || rc=1; done
-  [ $rc = 0 ] || { cat "$t"/*.log >&2; rm -rf "$t"; die "the import failed"; }
-  rm -rf "$t"
-  note "$TOOL_IMAGE is on $NODES"
 }

@@ -77,11 +77,11 @@ start_kubernetes() {
 }
 nodes_ready() { [ "$(K get nodes --no-headers 2> /dev/null | grep -cw Ready)" = "$(wc -w <<< "$NODES")" ]; }
 
-cmd_job() { # applies the manifests of job/ with the lab's image and network, and a short pause before a retry
+cmd_job() { # applies the manifests of job/ with the lab's images and network, and a short pause before a retry
   local file text
   args_at_most 0 "$@"
   for file in "$SRC"/../../job/*.yaml; do
-    text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' \
+    text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e "s|image: \"[^\"]*/ceph:[^\"]*\"|image: $CEPH_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' \
       -e 's|args: \["run"\]|args: ["run", "--agent-retry-pause", "1s"]|' "$file") || die "$file cannot be read"
     K -n rook-ceph apply -f - <<< "$text" || die "$file could not be applied"
   done

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Releases of Ceph. RELEASE is that of mon, mgr, the ceph command and the tool's image. OSD_RELEASE is that of the OSDs and of
+# Releases of Ceph. RELEASE is that of mon, mgr, the ceph command and the image of the runner. OSD_RELEASE is that of the OSDs and of
 # all native programs on the nodes. If they differ, the cluster is partly upgraded. The computer itself has 16.2.15. For
 # another release, the hosts get the tree of its image (release_tree.sh), whose programs precede those of the computer.
 # Programs that need its librados, like the scripts in py/, are run by the host's command in-release.

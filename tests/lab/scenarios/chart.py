@@ -29,6 +29,7 @@ def run(world):
 
     umbrella(world)
     helm(world, "install")
+    in_its_own_ceph_image(world)
     assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "the CronJob is not suspended"
     helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
     can_i(world)
@@ -93,6 +94,15 @@ def umbrella(world):
     run_helm(world, "uninstall", "storage")
     world.delete("osd-migrate-preflight")
     world.say("as a part of an umbrella chart, the preflight prevents the upgrade of the rest until it is disabled")
+
+
+def in_its_own_ceph_image(world):
+    """Checks that Helm read the image of the runner from the CephCluster."""
+    spec = world.get("cronjob", "osd-migrate")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    images = [container["image"] for container in spec["initContainers"] + spec["containers"]]
+    ceph = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+    assert images == ["lab.local/osd-migrate:dev", ceph], images
+    world.say(f"Helm read the Ceph image of the runner from the CephCluster: {ceph}")
 
 
 def can_i(world):
@@ -372,8 +382,11 @@ def once_more(world):
     started_again(world, job)  # of revision 1, like the Role that `forbidden` renders
     assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
     assert not own_events(world, "Job", job), "a run that found nothing to do published events"
+    image = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
     world.kubectl("delete", "cephcluster", "rook-ceph")
-    said = helm(world, "upgrade")
+    said = helm(world, "upgrade", code=1)
+    assert f"namespace {NAMESPACE} has no CephCluster that Helm can see" in said, said
+    said = helm(world, "upgrade", values=[f"cephImage={image}"])
     assert f"namespace {NAMESPACE} has no CephCluster" in said, said
     helm(world, "uninstall")
     world.say(f"installed again: {job} found nothing to do; uninstalled after the CephCluster was deleted")
@@ -383,7 +396,7 @@ def forbidden(world):
     """Checks that no request of the accounts was refused; `check_rights` checks that no right is unused."""
     # The scenario `beside` scales an operator in the cluster's own namespace.
     for values in ([], OLD_ROOK, *([OLD_ROOK[1:]] if world.full else [])):
-        given = [word for value in ("start.enabled=true", *values) for word in ("--set", value)]
+        given = [word for value in ("image.repository=any", "cephImage=any:1", "start.enabled=true", *values) for word in ("--set", value)]
         manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", *given)
         type(world).granted |= rights.granted(world, manifests)
     done, refused = rights.asked(world)

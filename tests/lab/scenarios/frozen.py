@@ -302,7 +302,7 @@ def frozen_pod(world, osd):
     first = world.start("frozen-pod", [*RUN, f"osd.{osd}"])
     world.until(f"osd.{osd} to be stopped", 60, lambda: any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"]), pause=0.1)
     pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={first}")["items"][0]
-    host, name, pattern = pod["spec"]["nodeName"], pod["metadata"]["name"], "^/usr/local/bin/osd-migrate run"
+    host, name, pattern = pod["spec"]["nodeName"], pod["metadata"]["name"], "^/opt/osd-migrate/osd-migrate run"
     world.lab("on", host, "pkill", "-STOP", "-f", pattern)
     second = world.start("too-early", [*RUN, f"osd.{osd}"])
     assert world.wait_for(second, 60) == ("Complete", 0) and "leaving the work to that Job" in world.log(second), world.log(second)

@@ -82,7 +82,7 @@ def restart_a_kubelet(world, _job):
 
 
 KINDS = {
-    "runner process": lambda world, _job: kill_process(world, "^/usr/local/bin/osd-migrate (run|provision)"),
+    "runner process": lambda world, _job: kill_process(world, "^/opt/osd-migrate/osd-migrate (run|provision)"),
     "runner pod": lambda world, job: delete_pods(world, f"batch.kubernetes.io/job-name={job}"),
     "agent": lambda world, _job: kill_process(world, "^/opt/osd-migrate/osd-migrate node "),
     "kubelet": restart_a_kubelet,

@@ -223,7 +223,8 @@ class Rook:
         # Ceph does not change a user that exists with other capabilities.
         self.world.lab("ceph", "auth", "get-or-create", "client.bootstrap-osd", "mon", "allow profile bootstrap-osd", check=False)
         sleep = ["sleep", str(PREPARES)]
-        container = {"name": "provision", "image": "lab.local/osd-migrate:dev", "imagePullPolicy": "Never", "command": sleep}
+        image = self.world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+        container = {"name": "provision", "image": image, "imagePullPolicy": "Never", "command": sleep}
         for node in self.world.hosts:
             pod = {"nodeName": node, "hostNetwork": True, "restartPolicy": "OnFailure", "containers": [container]}
             meta = {"name": f"rook-ceph-osd-prepare-{node}", "namespace": NAMESPACE, "labels": labels}
