@@ -196,8 +196,8 @@ def started(world, osd, values):
     typed(world, osd, commands("Remove the record", "--argjson"))
     select, adopt, unselect = commands("Start an OSD that was created by hand", "patch cephcluster", "osd-migrate -n rook-ceph provision")
     typed(world, osd, [select, adopt], **values)
-    jobs = (job["metadata"]["name"] for job in world.get("jobs")["items"])
-    world.jobs += [job for job in jobs if job.startswith("osd-migrate-provision-") and job not in world.jobs]
+    jobs = [job["metadata"]["name"] for job in world.get("jobs")["items"]]
+    world.kubectl("delete", "job", *(job for job in jobs if job.startswith("osd-migrate-provision-")))
     typed(world, osd, [unselect])
     world.until(f"osd.{osd} to be up", 90, lambda: faults.is_up(world, osd))
     typed(world, osd, commands("Unset the flags"), **values)
