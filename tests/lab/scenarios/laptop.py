@@ -36,8 +36,8 @@ def expect_exit_codes(world):
     world.kubectl("delete", "job", *left)
 
 
-def expect_follow_over_a_killed_pod(world):
-    """Checks that Ctrl-C does not end a run, and that `follow` prints the logs of all pods of the Job."""
+def expect_a_run_to_be_followed(world):
+    """Checks that Ctrl-C does not end a run, and that `follow` prints the log of its Job again."""
     world.command("pause")
     job = world.command("run", "--confirm", "yes-really-migrate-osds", "--detach").strip()
     pods = lambda: [p["metadata"]["name"] for p in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]  # noqa: E731
@@ -50,6 +50,8 @@ def expect_follow_over_a_killed_pod(world):
     again = typed(world, "follow", job)
     assert again.returncode == world.result(job)[1] and "finished" in again.stdout + again.stderr, (again.stdout, again.stderr)
     follow.wait(30)
+    world.delete(job)
+    world.kubectl("delete", "configmap", "osd-migrate-control")
 
 
 def names(world):

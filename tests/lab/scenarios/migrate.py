@@ -34,11 +34,11 @@ def run(world):
     world.expect_migrated(before, fsids, LEGACY)
     world.expect_downs_on_one_host(epoch)
     nothing_to_do(world)
-    laptop.expect_follow_over_a_killed_pod(world)
     client = json.loads(world.lab("client", "stop").stdout.strip().splitlines()[-1])
     world.say(f"client: {client}")
     assert client["ops"] > 100 and not client["failed"] and not client["slow"], client
     report(world)
+    laptop.expect_a_run_to_be_followed(world)
     fidelity.on_running_lab(world)
 
 
