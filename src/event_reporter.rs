@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::cluster_status_writer::ClusterStatusWriter;
 use crate::domain::drift::Finding;
 use crate::domain::ledger::NodeStatus;
 use crate::domain::next::Saving;
@@ -47,6 +48,7 @@ pub struct EventReporter {
     since: DateTime<Utc>,
     written_at: DateTime<Utc>,
     progress: RunProgress,
+    cluster_status: Option<ClusterStatusWriter>,
 }
 
 /// Time at which standing events were last published.
@@ -84,7 +86,15 @@ impl EventReporter {
             since: DateTime::UNIX_EPOCH,
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
+            cluster_status: None,
         }
+    }
+
+    /// Writes the status of the CephCluster too, if `is_on`.
+    #[must_use]
+    pub fn with_cluster_status(mut self, is_on: bool) -> Self {
+        self.cluster_status = is_on.then(|| ClusterStatusWriter::new(std::sync::Arc::clone(&self.k8s)));
+        self
     }
 
     /// Continues the progress that an earlier pod of the same Job stored.
@@ -227,6 +237,9 @@ impl Reporter for EventReporter {
         }
         if !matches!(event, Event::Lease(_)) {
             self.write_status(&event, &text, now).await;
+        }
+        if let Some(writer) = &mut self.cluster_status {
+            writer.report(&event, &text, now).await;
         }
         if let Event::Saved {
             why: Saving::Node { node, status: NodeStatus::Orchestrating, problems, .. },

@@ -104,8 +104,10 @@ pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
         {
             Exit::SomeQuarantined
         }
-        Ok(End::Finished(Summary { cancelled: false, refused, skipped, .. }))
-            if !(skipped.is_empty() && (refused.is_empty() || policy.allows_refused)) =>
+        Ok(End::Finished(Summary { cancelled: false, refused, skipped, unmatched, .. }))
+            if !(skipped.is_empty()
+                && unmatched.is_empty()
+                && (refused.is_empty() || policy.allows_refused)) =>
         {
             Exit::SomeNotMigrated
         }

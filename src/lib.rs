@@ -31,6 +31,7 @@
 //! | `commands` | one file per command |
 //! | `live` | implements `ports` with Ceph and Kubernetes |
 //! | `report`, `event_reporter` | events of a run as data; reported as log, Kubernetes event and status |
+//! | `cluster_status_writer` | status of the CephCluster while a run is at work |
 //! | `kube_events` | which of them become Kubernetes events |
 //! | `show` | tables and JSON of `plan` and `status` |
 //! | `domain` | every decision; pure |
@@ -44,6 +45,7 @@
 
 pub mod ceph;
 pub mod cli;
+pub mod cluster_status_writer;
 pub mod commands;
 pub mod domain;
 pub mod event_reporter;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum, value_parser};
 
-use crate::domain::osd::OsdId;
+use crate::domain::approval::{Approval, PlanHash};
+use crate::domain::osd::{OsdId, OsdRange};
 use crate::domain::policy::{self, Limits, Policy, Window};
 
 /// Text that confirms a run.
@@ -14,12 +15,18 @@ pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 /// Arguments of `run`, and of `plan`, which shows what `run` would do.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Migrate only these OSDs, separated by commas: osd.1,osd.5.
+    /// Migrate only these OSDs: osd.1,osd.5 or a range, osd.1-osd.5.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
-    pub select: Vec<OsdId>,
-    /// Leave these OSDs as they are, separated by commas.
+    pub select: Vec<OsdRange>,
+    /// Migrate only OSDs on these hosts, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub host: Vec<String>,
+    /// Migrate only OSDs of these CRUSH device classes, separated by commas: hdd,ssd.
+    #[arg(long, value_delimiter = ',', value_name = "CLASS")]
+    pub device_class: Vec<String>,
+    /// Leave these OSDs as they are: osd.1,osd.5 or a range, osd.1-osd.5.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
-    pub skip: Vec<OsdId>,
+    pub skip: Vec<OsdRange>,
     /// Scale Rook's operator to 0 while OSDs are migrated, and back afterwards, if it is older than 1.20 and
     /// does not support the fence. An operator that is scaled to 0 reconciles no other cluster either.
     /// Without this option, a run waits until a person has scaled the operator to 0.
@@ -37,6 +44,11 @@ pub struct RunArgs {
     /// With "own", every other PG must still have all its replicas; a balancer may be moving data.
     #[arg(long, value_enum, value_name = "PGS", default_value_t = RequireClean::All)]
     pub require_clean: RequireClean,
+    /// Show the migration in the status of the CephCluster: phase Progressing, message, number of pending
+    /// OSDs, stores. Phase and message are restored at the end. If Rook's operator is running, they are
+    /// written only while the fence is in force.
+    #[arg(long)]
+    pub cluster_status: bool,
     /// Limits of failures and waits.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -107,6 +119,10 @@ pub struct NewArgs {
     /// An OSD that was stopped within the window is finished after the window closes, too.
     #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
     pub window: Vec<Window>,
+    /// Approve the plan with this hash, and confirm the run: an OSD is migrated or created only while its
+    /// line of that plan holds. `plan` prints the hash.
+    #[arg(long, value_name = "HASH")]
+    pub approve: Option<PlanHash>,
     /// Number of new OSDs that may be created in parallel on one host.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
     pub at_once: u32,
@@ -124,12 +140,15 @@ fn confirmation(words: &str) -> Result<String, String> {
 impl RunArgs {
     /// Returns the policy that these arguments describe.
     pub fn policy(&self) -> Policy {
-        let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
+        let set = |osds: &[OsdRange]| osds.iter().flat_map(OsdRange::osds).collect::<BTreeSet<OsdId>>();
         Policy {
             select: set(&self.select),
+            hosts: self.host.iter().cloned().collect(),
+            device_classes: self.device_class.iter().cloned().collect(),
             skip: set(&self.skip),
             scales_operator: self.scale_operator,
             allows_refused: self.allow_refused,
+            cluster_status: self.cluster_status,
             deployment_by: match self.deployment_by {
                 DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,
                 DeploymentBy::Rook => policy::DeploymentBy::ByRook,
@@ -155,7 +174,8 @@ impl NewArgs {
     /// Returns the policy that these arguments describe: new OSDs only.
     pub fn policy(&self) -> Policy {
         Policy {
-            confirmed: self.confirm.is_some(),
+            confirmed: self.confirm.is_some() || self.approve.is_some(),
+            approval: self.approve.clone().map(Approval::unread),
             windows: self.window.clone(),
             at_once: self.at_once,
             only_new: true,

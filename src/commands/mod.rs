@@ -13,6 +13,7 @@
 //! | `node` | the process of a node agent |
 //! | `pod`, `print` | the pod of this process; its output |
 
+mod approve;
 mod control;
 mod dispatch;
 mod follow;

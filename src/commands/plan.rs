@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::{PlanArgs, PlanOutput};
+use crate::commands::approve::{approved, store};
 use crate::commands::inventories::Inventories;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
@@ -15,6 +16,7 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::domain::preview;
+use crate::domain::view::View;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, WallClock};
@@ -29,7 +31,10 @@ pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> E
 }
 
 async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
-    let policy = of_environment(args.run.policy());
+    let policy = match approved(&k8s, of_environment(args.run.policy())).await {
+        Ok(policy) => policy,
+        Err(exit) => return exit,
+    };
     print_plan(&mut live, k8s, &policy, args.output, args.all)
         .await
         .map_or_else(|exit| exit, |_| Exit::Finished)
@@ -43,6 +48,10 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     };
     let policy =
         Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
+    let policy = match approved(&k8s, policy).await {
+        Ok(policy) => policy,
+        Err(exit) => return exit,
+    };
     let mut live = live.acting_as(own);
     let mut inventories = Inventories { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match inventories.ask().await {
@@ -76,7 +85,16 @@ pub(super) async fn print_plan(
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
     let drift = drift::find(&ledger, &seen, &keys);
     let names = k8s.names();
-    let plan = Plan { lines: &lines, devices: &devices, disks: &disks, rate: Rate::of(measured(&k8s).await) };
+    let view = View { policy, ledger: &ledger, seen: &seen };
+    let hash = store(&k8s, &preview::plan_lines(&lines, &disks, view)).await;
+    let plan = Plan {
+        lines: &lines,
+        devices: &devices,
+        disks: &disks,
+        rate: Rate::of(measured(&k8s).await),
+        hash: hash.as_ref(),
+        unmatched: &plan::unmatched(view),
+    };
     let document = || {
         let mut plan = show::plan_json(&plan);
         if let Some(plan) = plan.as_object_mut() {

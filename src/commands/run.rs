@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::PlanOutput;
+use crate::commands::approve::approved;
 use crate::commands::plan::print_plan;
 use crate::commands::pod::{of_environment, own};
 use crate::domain::policy::Policy;
@@ -16,7 +17,10 @@ use crate::run::{End, Ports};
 
 /// Works until everything is done, or until a person is needed.
 pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
-    let policy = of_environment(policy);
+    let policy = match approved(&k8s, of_environment(policy)).await {
+        Ok(policy) => policy,
+        Err(exit) => return exit,
+    };
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
     // left.
@@ -36,7 +40,9 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
+            .continuing(stored)
+            .with_cluster_status(policy.cluster_status),
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;

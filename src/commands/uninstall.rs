@@ -44,7 +44,8 @@ pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration) -> Exit {
         store,
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)),
+        // Restores the status of the CephCluster that a killed run left.
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).with_cluster_status(true),
     };
     match ports.run(&policy).await {
         Ok(End::Finished(_)) => {

@@ -117,6 +117,8 @@ guards! {
     RemovesNoOutOsds,
     /// The owner has confirmed.
     Confirmed,
+    /// With `--approve`, an OSD is started only as the approved plan describes it.
+    ApprovedOnly,
     /// No person has paused the runs.
     NotPaused,
     /// No person has cancelled the runs.

@@ -4,7 +4,9 @@
 //! `tests/suite/purity.rs` reads these files and fails if one of them does otherwise.
 
 pub mod act;
+pub mod approval;
 pub mod classify;
+pub mod cluster_status;
 pub mod commands;
 pub mod drift;
 pub mod estimate;

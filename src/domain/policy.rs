@@ -7,6 +7,7 @@ use std::str::FromStr;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use serde::Serialize;
 
+use super::approval::Approval;
 use super::osd::{ObjectStore, OsdId};
 use super::storage::{Resources, Storage};
 
@@ -121,6 +122,12 @@ pub struct Policy {
     pub confirmed: bool,
     /// `--select`: only these OSDs. All OSDs if empty.
     pub select: BTreeSet<OsdId>,
+    /// `--host`: only OSDs on these hosts. All hosts if empty.
+    pub hosts: BTreeSet<String>,
+    /// `--device-class`: only OSDs of these CRUSH device classes. All classes if empty.
+    pub device_classes: BTreeSet<String>,
+    /// `--approve`: only what this plan says, as long as it holds. Everything if none.
+    pub approval: Option<Approval>,
     /// `--skip`: all OSDs except these.
     pub skip: BTreeSet<OsdId>,
     /// `--window`: times at which work on an OSD may start. Any time if empty.
@@ -148,21 +155,27 @@ pub struct Policy {
     pub at_once: u32,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
+    /// `--cluster-status`: the status of the CephCluster shows the migration. Nothing is decided by it.
+    pub cluster_status: bool,
     /// Limits on the number of failures and on durations.
     pub limits: Limits,
 }
 
 impl Policy {
-    /// Returns whether the owner selects the OSD for this run.
+    /// Returns whether the owner selects the OSD for this run by its number, and by the approved plan.
     pub fn selects(&self, osd: OsdId) -> bool {
-        (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)
+        let is_in_plan = self.approval.as_ref().is_none_or(|plan| plan.lines.of_osd(osd).is_some());
+        let is_selected = self.select.is_empty() || self.select.contains(&osd);
+        is_in_plan && is_selected && !self.skip.contains(&osd)
     }
 
     /// Returns whether this run creates new OSDs.
     ///
-    /// `--select` restricts a run to existing OSDs.
+    /// `--select`, `--host` and `--device-class` restrict a run to existing OSDs.
     pub fn makes_new(&self) -> bool {
-        self.only_new || self.select.is_empty()
+        let is_restricted =
+            !(self.select.is_empty() && self.hosts.is_empty() && self.device_classes.is_empty());
+        self.only_new || !is_restricted
     }
 
     /// Returns whether work on an OSD may start at this time of day.

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::approval::PlanLines;
 use super::classify::{self, Class};
 use super::gate::{self, Gate, Own, Reason};
 use super::ledger::{Ledger, Record, Strategy};
 use super::observation::Observation;
 use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId};
-use super::plan::{Onto, candidates, databases, directories, host_of};
+use super::plan::{Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd};
 use super::policy::Policy;
 use super::view::View;
 
@@ -101,7 +102,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                     Some(record) => record.used_bytes,
                     None => slot.and_then(|slot| slot.used_bytes),
                 },
-                strategy: strategy(kind, policy.selects(osd), &now),
+                strategy: strategy(kind, view.selects(osd), &now),
                 class,
                 now,
             }
@@ -151,7 +152,9 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId,
         let Some(node) = view.node_of(osd) else {
             continue;
         };
-        let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
+        let changed = changed(osd, view);
+        let own_reason = own.never(osd).or(needs.get(&osd).copied()).or(changed.as_ref());
+        let now = match (own_reason, &for_all, first) {
             // The reason disappears after an inventory, which the run makes when it comes to the OSD.
             (Some(reason), _, _) if !reason.is_permanent() => {
                 first = first.or(Some(osd).filter(|_| for_all.is_none()));
@@ -216,6 +219,17 @@ fn why(gate: Gate) -> Option<Reason> {
         Gate::Open => None,
         Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
     }
+}
+
+/// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks that
+/// become OSDs.
+pub fn plan_lines(lines: &[Line], disks: &Disks, view: View<'_>) -> PlanLines {
+    let osds = lines.iter().filter(|line| match line.now {
+        Now::Next | Now::Waits(_) | Now::InFlight | Now::Refused(Reason::ChangedSincePlan { .. }) => true,
+        Now::Nothing | Now::Quarantined { .. } | Now::Refused(_) => false,
+    });
+    let osds = osds.filter_map(|line| Some((line.osd, line_of_osd(line.osd, view)?)));
+    PlanLines::new(osds.collect(), disks.lines.iter().filter_map(|line| line.approval.clone()).collect())
 }
 
 /// Returns the reasons that occur, each once.

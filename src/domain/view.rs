@@ -28,6 +28,27 @@ impl<'a> View<'a> {
         self.policy.is_confirmed(&self.seen.kube.declaration)
     }
 
+    /// Returns whether the owner selects the OSD for this run: by number, host, device class and plan.
+    pub fn selects(self, osd: OsdId) -> bool {
+        let Policy { hosts, device_classes, .. } = self.policy;
+        self.policy.selects(osd)
+            && (hosts.is_empty() || hosts.iter().any(|host| self.is_on_host(osd, host)))
+            && (device_classes.is_empty()
+                || device_classes.iter().any(|class| self.has_device_class(osd, class)))
+    }
+
+    /// Returns whether the OSD is on this host, by its name in CRUSH or in Kubernetes.
+    pub fn is_on_host(self, osd: OsdId, host: &str) -> bool {
+        let in_crush = self.slot(osd).and_then(|slot| slot.crush.as_ref()?.location.get("host"));
+        in_crush.is_some_and(|name| name == host) || self.node_of(osd).is_some_and(|node| node.0 == host)
+    }
+
+    /// Returns whether the OSD has this device class in CRUSH.
+    pub fn has_device_class(self, osd: OsdId, class: &str) -> bool {
+        let has = |slot: &Slot| slot.crush.as_ref()?.device_class.clone();
+        self.slot(osd).and_then(has).is_some_and(|name| name == class)
+    }
+
     /// Returns the fence that osd-migrate set, or is about to set.
     pub fn our_fence(self) -> Option<&'a str> {
         self.ledger.run.fence.as_deref()

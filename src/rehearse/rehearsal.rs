@@ -114,7 +114,7 @@ fn one_run(
 ) -> Ended {
     let targets = kills.clone();
     let watch: Watch = Box::new(move |call, side, _| match (call, side) {
-        (Call::Act(Act::Ceph(CephAct::Destroy { osd, .. })), Side::Queued) => targets.contains(osd),
+        (Call::Act(Act::Ceph(CephAct::Destroy { osd, .. })), Side::Done) => targets.contains(osd),
         _ => false,
     });
     let runner = Runner::new(sim, Some(watch));

@@ -76,6 +76,9 @@ fn not_migrated(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (why, osds) in by_reason(&summary.refused) {
         write!(f, "; {} {} refused: {why}", some_of(&osds), were(&osds))?;
     }
+    for what in &summary.unmatched {
+        write!(f, "; {what}")?;
+    }
     for (why, osds) in by_reason(&summary.skipped) {
         write!(f, "; {} {} skipped for now: {why}", some_of(&osds), were(&osds))?;
     }

@@ -1,9 +1,10 @@
 //! `plan`: one row an OSD, and what follows below the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::domain::approval::PlanHash;
 use crate::domain::classify::Class;
 use crate::domain::estimate::{Rate, Totals};
 use crate::domain::gate::Reason;
@@ -25,6 +26,10 @@ pub struct Plan<'a> {
     pub disks: &'a Disks,
     /// Rate for the estimate of times.
     pub rate: Rate,
+    /// Hash of the plan, by which a person approves it; none if nothing is to be done or it is not stored.
+    pub hash: Option<&'a PlanHash>,
+    /// What was selected and does not exist.
+    pub unmatched: &'a BTreeSet<String>,
 }
 
 /// Rows and columns of the table.
@@ -89,6 +94,10 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().filter_map(quarantined));
     parts.extend(disks::disks_text(plan.disks));
+    parts.extend(plan.unmatched.iter().cloned());
+    parts.extend(plan.hash.map(|hash| {
+        format!("To migrate exactly this, as long as it is so: osd-migrate -n NAMESPACE run --approve {hash}")
+    }));
     parts.join("\n")
 }
 
@@ -141,7 +150,7 @@ fn quarantined(line: &Line) -> Option<String> {
 
 /// Returns the plan for programs: the summary, and a list of objects with the columns of the table.
 pub fn plan_json(plan: &Plan<'_>) -> Value {
-    let Plan { lines, devices, disks, rate } = *plan;
+    let Plan { lines, devices, disks, rate, hash, unmatched } = *plan;
     let totals = Totals::of(lines, rate);
     let row = |line: &Line| {
         json!({
@@ -172,6 +181,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
     json!({
         "apiVersion": API_VERSION,
         "kind": "Plan",
+        "hash": hash.map(ToString::to_string),
         "summary": {
             "toMigrate": totals.to_migrate,
             "inProgress": totals.in_progress,
@@ -188,6 +198,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
         "disks": disks,
         "problems": problems,
         "notInspected": unseen,
+        "unmatched": unmatched,
     })
 }
 

@@ -15,7 +15,7 @@ use crate::sim::world::{Disk, Effect, World, fsid_on};
 impl World {
     /// Returns what can happen by itself now.
     pub fn progress(&self) -> Vec<Happening> {
-        let mut found: Vec<Happening> = self.lagging().into_iter().map(Happening::Hear).collect();
+        let mut found: Vec<Happening> = self.lagging().into_iter().map(Happening::PgReports).collect();
         let unpeered = self.placements.iter().filter(|(_, placement)| !placement.peered);
         found.extend(unpeered.map(|(id, _)| Happening::Peer(id.clone())));
         found.extend(self.to_fill().into_iter().map(|(pg, osd)| Happening::Fill(pg, osd)));
@@ -81,7 +81,7 @@ impl World {
     /// Lets something happen.
     pub fn happen(&mut self, what: &Happening) -> Vec<Effect> {
         match what {
-            Happening::Hear(pg) => self.report_pg(pg),
+            Happening::PgReports(pg) => self.report_pg(pg),
             Happening::Peer(pg) => self.peer(pg),
             Happening::Fill(pg, osd) => self.fill(pg, *osd),
             Happening::PodStarts(osd) => self.new_pod(*osd),
@@ -130,8 +130,8 @@ impl World {
             | Happening::PersonIns(_)
             | Happening::PersonReweighs(_)
             | Happening::PersonPurges(_)
-            | Happening::PersonGivesBack(_)
-            | Happening::OthersTakeId
+            | Happening::PersonReregisters(_)
+            | Happening::IdTakenExternally
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
@@ -145,7 +145,7 @@ impl World {
     fn boot(&mut self, osd: OsdId) {
         let Some(fsid) = self.can_boot(osd) else { return };
         let Some((_, disk)) = self.disk_of(fsid) else { return };
-        let is_filestore = matches!(disk.content, Content::Osd { made, .. } if made != Kind::LvmCrypt);
+        let is_filestore = matches!(disk.content, Content::Osd { format, .. } if format != Kind::LvmCrypt);
         let encrypted = self.dmcrypt.contains_key(&fsid);
         let dedicated_db = self.databases.contains_key(&fsid);
         let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
@@ -236,8 +236,8 @@ impl World {
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();
             }
-            Happening::PersonGivesBack(osd) => self.restore_slot(*osd),
-            Happening::OthersTakeId => {
+            Happening::PersonReregisters(osd) => self.restore_slot(*osd),
+            Happening::IdTakenExternally => {
                 if let Some(fsid) = foreign_fsid(2) {
                     self.osd_new_anywhere(fsid);
                 }

@@ -132,9 +132,9 @@ impl World {
         self.put_foreign(name);
         let Some((path, disk)) = path.zip(self.disks.get_mut(name)) else { return };
         if let Some((osd_fsid, whoami, cluster)) = disk.proof.as_ref().and_then(Proof::names) {
-            let made = Kind::FilestoreDirectory;
-            disk.content = Content::Osd { made, osd_fsid, whoami, cluster };
-            disk.proof = Some(Proof::Directory { made, path, osd_fsid, whoami, cluster });
+            let format = Kind::FilestoreDirectory;
+            disk.content = Content::Osd { format, osd_fsid, whoami, cluster };
+            disk.proof = Some(Proof::Directory { format, path, osd_fsid, whoami, cluster });
         }
     }
 }

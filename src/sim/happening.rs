@@ -13,7 +13,7 @@ use crate::sim::stumble::Stumble;
 pub enum Happening {
     // ---- by itself
     /// The mgr receives a PG's statistics (every 5 s, up to 7 s late).
-    Hear(PgId),
+    PgReports(PgId),
     /// A PG's OSDs agree on who has which objects.
     Peer(PgId),
     /// An OSD has all of a PG's objects again.
@@ -92,9 +92,9 @@ pub enum Happening {
     PersonPurges(OsdId),
     /// A person re-registers a destroyed slot for the OSD on its disk: `osd new OLD ID` with the disk's own
     /// key.
-    PersonGivesBack(OsdId),
+    PersonReregisters(OsdId),
     /// Another client sends `osd new` without an id, which uses the lowest absent id.
-    OthersTakeId,
+    IdTakenExternally,
     /// The owner selects other disks.
     Unselected,
     /// The owner selects the disks again.
@@ -174,7 +174,7 @@ impl fmt::Display for Happening {
     #[expect(clippy::too_many_lines, reason = "one line for each")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hear(pg) => write!(f, "the mgr receives the statistics of PG {pg}"),
+            Self::PgReports(pg) => write!(f, "the mgr receives the statistics of PG {pg}"),
             Self::Peer(pg) => write!(f, "PG {pg} completes peering"),
             Self::Fill(pg, osd) => write!(f, "the backfill of PG {pg} to {osd} is complete"),
             Self::PodStarts(osd) => write!(f, "the pod of {osd} starts"),
@@ -219,11 +219,11 @@ impl fmt::Display for Happening {
             }
             Self::Balanced(upmap) => write!(f, "the balancer: osd pg-upmap-items {upmap}"),
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
-            Self::PersonGivesBack(osd) => {
+            Self::PersonReregisters(osd) => {
                 write!(f, "a person restores the slot of {osd} for the OSD on its disk")
             }
             Self::Tainted(node) => write!(f, "a person taints {node}"),
-            Self::OthersTakeId => f.write_str("another client requests a new OSD id from the mons"),
+            Self::IdTakenExternally => f.write_str("another client requests a new OSD id from the mons"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("a person unsets the flag norecover"),
             Self::PdbsRejected => f.write_str("the API server rejects PodDisruptionBudgets from now on"),

@@ -49,7 +49,7 @@ pub enum Side {
     /// The runner has read the ledger for the last time, and has not acted yet.
     Late,
     /// The call is done.
-    Queued,
+    Done,
 }
 
 /// Function called around each call that changes something.
@@ -151,7 +151,7 @@ impl Cluster for Runner {
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
         let done = self.sim.borrow_mut().act(act, &read);
-        self.point(Call::Act(act), Side::Queued).await;
+        self.point(Call::Act(act), Side::Done).await;
         done.map_err(passing)
     }
 }
@@ -175,7 +175,7 @@ impl LedgerStore for Runner {
             }
             sim.store(keys);
         }
-        self.point(Call::Save(ledger), Side::Queued).await;
+        self.point(Call::Save(ledger), Side::Done).await;
         Ok(Saved::Stored)
     }
 
@@ -189,7 +189,7 @@ impl LedgerStore for Runner {
                 sim.history.push(line);
             }
         }
-        self.point(Call::Close(record), Side::Queued).await;
+        self.point(Call::Close(record), Side::Done).await;
         Ok(())
     }
 }
@@ -198,7 +198,7 @@ impl Lease for Runner {
     async fn acquire(&mut self) -> Result<Tenure, Failure> {
         self.point(Call::Hold, Side::Before).await;
         let tenure = self.sim.borrow_mut().take_lease(self.me.number);
-        self.point(Call::Hold, Side::Queued).await;
+        self.point(Call::Hold, Side::Done).await;
         Ok(tenure)
     }
 }

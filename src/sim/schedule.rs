@@ -129,7 +129,7 @@ impl Schedule {
     #[expect(clippy::wildcard_enum_match_arm, reason = "faults and people come when they are asked for")]
     fn takes(&mut self, what: &Happening, world: &World) -> TimeDelta {
         let (from, to) = match what {
-            Happening::Hear(_) => STATISTICS,
+            Happening::PgReports(_) => STATISTICS,
             Happening::Peer(_) => PEER,
             Happening::PodStarts(_) => POD_STARTS,
             Happening::Boots(_) => BOOTS,

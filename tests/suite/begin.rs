@@ -130,7 +130,7 @@ fn fence_is_not_set_during_rooks_own_migration() {
             Next::Wait(Wait::Gate { osd: OSD, reason: Reason::RookMigrates { osd: RAW, .. } })
         )
     };
-    let meant = rook_migrates(World::proven(OSD).keep(OSD));
+    let meant = rook_migrates(World::proven(OSD).backed_up(OSD));
     assert!(is_waited_for(&meant), "{:?}", meant.plan());
     // Behind osd-migrate's fence Rook's migration could not end.
     let fenced = meant.fenced(OSD);
@@ -192,7 +192,7 @@ fn suspended_run_records_no_osd() {
 #[test]
 fn recorded_osd_is_not_inspected_or_stopped_if_suspended() {
     for (hold, is_expected) in [HOLDING[0], HOLDING[2]] {
-        for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+        for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).backed_up(OSD)] {
             let next = hold(world).plan();
             assert!(
                 matches!(&next, Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason)),

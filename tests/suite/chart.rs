@@ -121,7 +121,10 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     let Command::Run(args) = parsed(in_set(&all, "run")).command else { panic!("no run") };
     assert_eq!(args.new.confirm.as_deref(), Some(CONFIRMATION));
     let policy = args.policy();
-    assert_eq!((policy.select, policy.skip), ([OsdId(1), OsdId(2)].into(), [OsdId(3)].into()));
+    assert_eq!((policy.select, policy.skip), ([1, 2, 4, 5, 6].map(OsdId).into(), [OsdId(3)].into()));
+    assert_eq!(policy.hosts, ["host-a", "host-b"].map(str::to_owned).into());
+    assert_eq!(policy.device_classes, ["hdd".to_owned()].into());
+    assert_eq!(policy.approval.map(|plan| plan.hash.to_string()).as_deref(), Some("0123456789abcdef"));
     let windows: Vec<_> = policy.windows.iter().map(ToString::to_string).collect();
     assert_eq!(windows, ["22:00-05:00", "12:00-13:00"]);
     assert!(policy.confirmed && policy.scales_operator && policy.deployment_by == DeploymentBy::ByRook);

@@ -129,10 +129,10 @@ fn words(rest: &str) -> Vec<String> {
         if bare.is_empty() {
             break;
         }
-        found.push(if word.starts_with("osd.") || bare == "..." {
-            "osd.5".to_owned()
-        } else {
-            bare.to_owned()
+        found.push(match found.last().map(String::as_str) {
+            Some("--approve") => "0123456789abcdef".to_owned(),
+            _ if word.starts_with("osd.") || bare == "..." => "osd.5".to_owned(),
+            _ => bare.to_owned(),
         });
         if ends {
             break;

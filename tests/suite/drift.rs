@@ -7,7 +7,7 @@ use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::show;
 
-use crate::support::build::{BY_HAND, World, claim, foreign, old};
+use crate::support::build::{BY_HAND, World, foreign, issued_fsid, old};
 
 const RAW: OsdId = OsdId(5);
 
@@ -108,7 +108,8 @@ fn drift_reports_cephx_and_dmcrypt_keys_without_an_osd() {
 
 #[test]
 fn drift_is_not_reported_for_an_osd_in_progress() {
-    let world = World::destroyed(BY_HAND).slot_gone(BY_HAND).report_issued(BY_HAND, [claim(BY_HAND, 1)]);
+    let world =
+        World::destroyed(BY_HAND).slot_gone(BY_HAND).report_issued(BY_HAND, [issued_fsid(BY_HAND, 1)]);
     let mut keys = keys();
     keys.dmcrypt.insert(old(BY_HAND));
     keys.unused.insert(BY_HAND);

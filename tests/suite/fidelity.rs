@@ -104,7 +104,7 @@ impl Player {
                 let fsid = self.fsid(letter);
                 return said(self.world.osd_new(fsid, id(osd), true));
             }
-            ["claim", letter, osd] => {
+            ["register", letter, osd] => {
                 let fsid = self.fsid(letter);
                 return said(self.world.osd_new(fsid, id(osd), false));
             }
@@ -146,9 +146,9 @@ impl Player {
                 let up = self.world.osd_boot(id(osd), store);
                 return if up { "up" } else { "turned-away" }.to_owned();
             }
-            ["hear", _] => self.progress(|what| matches!(what, Happening::Hear(_) | Happening::Peer(_))),
+            ["hear", _] => self.progress(|what| matches!(what, Happening::PgReports(_) | Happening::Peer(_))),
             ["settle"] => self.progress(|what| {
-                matches!(what, Happening::Hear(_) | Happening::Peer(_) | Happening::Fill(..))
+                matches!(what, Happening::PgReports(_) | Happening::Peer(_) | Happening::Fill(..))
             }),
             _ => panic!("no such step: {step}"),
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use osd_migrate::domain::ledger::{FORMAT, Ledger, NodeStatus, NodeWork, Quarantine, Unreadable};
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
-use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
+use crate::support::build::{BY_HAND, FILESTORE, World, issued_fsid, noon};
 use crate::support::check;
 
 /// Returns a ledger with two records, with everything in them that a record can contain.
@@ -112,7 +112,8 @@ fn record_lost_added_or_swapped_by_hand_is_noticed() {
 
     // The nil fsid is no fsid, also if a person typed it.
     let mut nil = keys();
-    let text = nil["osd-0"].replace(&claim(BY_HAND, 1).to_string(), "00000000-0000-0000-0000-000000000000");
+    let text =
+        nil["osd-0"].replace(&issued_fsid(BY_HAND, 1).to_string(), "00000000-0000-0000-0000-000000000000");
     nil.insert("osd-0".to_owned(), text);
     check!(read(&nil), Err(Unreadable::Broken { key, .. }) if key == "osd-0");
 }
@@ -129,7 +130,7 @@ fn record_of_an_osd_with_300_pgs_stays_below_eight_kib() {
             mappings: vec![(OsdId(10), OsdId(11)), (OsdId(12), OsdId(13))],
         })
         .collect();
-    record.issued = (0..5).map(|n| claim(BY_HAND, n)).collect();
+    record.issued = (0..5).map(|n| issued_fsid(BY_HAND, n)).collect();
     record.milestones = (0..20).map(|_| ("quarantine".to_owned(), noon())).collect();
     let device = &mut record.evidence.as_mut().unwrap().device;
     device.by_id =

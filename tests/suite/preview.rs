@@ -1,6 +1,6 @@
 //! The output of `plan` and `status`: whether each OSD can be started now, and why not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::json;
@@ -28,7 +28,15 @@ fn now(world: &World, osd: OsdId) -> Now {
 /// Returns the table of `plan` with the rows of all OSDs.
 pub(crate) fn plan_table(lines: &[Line]) -> String {
     let (devices, disks) = (BTreeMap::new(), Disks::default());
-    let plan = Plan { lines, devices: &devices, disks: &disks, rate: Rate::of(None) };
+    let unmatched = BTreeSet::new();
+    let plan = Plan {
+        lines,
+        devices: &devices,
+        disks: &disks,
+        rate: Rate::of(None),
+        hash: None,
+        unmatched: &unmatched,
+    };
     show::plan_text(&plan, PlanDetail { all: true, wide: false })
 }
 
@@ -175,12 +183,29 @@ fn plan_json_shows_state_reason_and_message() {
     let world = World::new();
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
     let (devices, disks) = (BTreeMap::new(), Disks::default());
-    let plan = Plan { lines: &lines, devices: &devices, disks: &disks, rate: Rate::of(None) };
+    let hash = "0123456789abcdef".parse().unwrap();
+    let unmatched = ["osd.99 is selected and does not exist. See: ceph osd tree".to_owned()].into();
+    let plan = Plan {
+        lines: &lines,
+        devices: &devices,
+        disks: &disks,
+        rate: Rate::of(None),
+        hash: Some(&hash),
+        unmatched: &unmatched,
+    };
+    let text = show::plan_text(&plan, PlanDetail::default());
+    assert!(text.ends_with(
+        "\nTo migrate exactly this, as long as it is so: osd-migrate -n NAMESPACE run --approve 0123456789abcdef"
+    ));
     let json = show::plan_json(&plan);
     assert_eq!((&json["apiVersion"], &json["kind"]), (&"osd-migrate.io/v1".into(), &"Plan".into()));
     assert_eq!(
         (&json["summary"]["toMigrate"], &json["summary"]["asDeclared"]),
         (&2.into(), &(lines.len() - 2).into())
+    );
+    assert_eq!(
+        (&json["hash"], json["unmatched"][0].as_str().map(str::len)),
+        (&"0123456789abcdef".into(), Some(57))
     );
     assert_eq!(show::plan_names(&plan), "osd.0\nosd.2");
     assert_eq!(json["osds"][0]["now"]["state"], "next");

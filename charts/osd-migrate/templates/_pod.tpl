@@ -167,7 +167,10 @@ volumes:
 {{- $args := list "run" -}}
 {{- with .Values.run -}}
 {{- with .confirmation }}{{ $args = concat $args (list "--confirm" .) }}{{ end -}}
+{{- with .approve }}{{ $args = concat $args (list "--approve" .) }}{{ end -}}
 {{- with .select }}{{ $args = concat $args (list "--select" (join "," .)) }}{{ end -}}
+{{- with .hosts }}{{ $args = concat $args (list "--host" (join "," .)) }}{{ end -}}
+{{- with .deviceClasses }}{{ $args = concat $args (list "--device-class" (join "," .)) }}{{ end -}}
 {{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
 {{- range .windows -}}
 {{- $ends := splitList "-" . -}}
@@ -177,6 +180,7 @@ volumes:
 {{- end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
+{{- if .clusterStatus }}{{ $args = append $args "--cluster-status" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}

@@ -25,7 +25,7 @@ pub enum Class {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Kind in which the OSD was created.
-    pub made: Kind,
+    pub format: Kind,
     /// Differences to resolve; at least one.
     pub differs: BTreeSet<Difference>,
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Difference {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.made, listed(&self.differs))
+        write!(f, "{}: {}", self.format, listed(&self.differs))
     }
 }
 
@@ -152,7 +152,7 @@ impl Class {
     /// Returns the kind of an OSD that is to be migrated; `None` if it is not.
     pub fn migrates(&self) -> Option<Kind> {
         match self {
-            Self::Legacy(kind) | Self::Mismatched(Mismatch { made: kind, .. }) => Some(*kind),
+            Self::Legacy(kind) | Self::Mismatched(Mismatch { format: kind, .. }) => Some(*kind),
             Self::Conforming | Self::Available | Self::Refused(_) => None,
         }
     }

@@ -110,7 +110,7 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         }
         Ok(_) if kind.is_legacy() => Class::Legacy(kind),
         Ok(target) => {
-            Class::Mismatched(Mismatch { made: kind, differs: differences(kind, metadata, &target) })
+            Class::Mismatched(Mismatch { format: kind, differs: differences(kind, metadata, &target) })
         }
         Err(refusal) => Class::Refused(refusal),
     }

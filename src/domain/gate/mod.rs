@@ -10,6 +10,7 @@ mod node;
 mod own;
 mod precondition;
 mod reason;
+mod reason_kind;
 mod rook;
 mod space;
 mod stop;

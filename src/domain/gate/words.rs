@@ -212,6 +212,11 @@ impl fmt::Display for Reason {
                  to false: kubectl -n NAMESPACE patch cephcluster CEPHCLUSTER --type merge -p \
                  '{\"spec\":{\"removeOSDsIfOutAndSafeToRemove\":false}}'",
             ),
+            Self::ChangedSincePlan { plan, approved, now } => write!(
+                f,
+                "it is no longer as plan {plan}, which was approved, describes it: then `{approved}`, now `{now}`. To \
+                 approve it as it is now, make a new plan: osd-migrate -n NAMESPACE plan"
+            ),
             Self::NotConfirmed => write!(f, "the migration is not confirmed. To confirm: {HOW_TO_CONFIRM}"),
             Self::Paused { since: at } => write!(f, "runs are paused{}. To resume: {RESUME}", since(*at)),
             Self::Cancelled { since: at } => {

@@ -73,7 +73,7 @@ pub enum Content {
     /// directory.
     Osd {
         /// kind of the OSD
-        made: Kind,
+        format: Kind,
         /// fsid of the OSD, by the sources of its kind: files, tags, label
         osd_fsid: OsdFsid,
         /// id of the OSD
@@ -114,8 +114,8 @@ impl fmt::Display for Content {
                 write!(f, "{how} of OSD {osd_fsid}")?;
                 whoami.map_or(Ok(()), |id| write!(f, " ({id})"))
             }
-            Self::Osd { made, osd_fsid, whoami, .. } => {
-                write!(f, "{made} of OSD {osd_fsid} ({whoami})")
+            Self::Osd { format, osd_fsid, whoami, .. } => {
+                write!(f, "{format} of OSD {osd_fsid} ({whoami})")
             }
             Self::Tombstone { osd, old, record, .. } => {
                 write!(f, "a tombstone for {osd}, old OSD {old}, record {record}")
@@ -211,7 +211,7 @@ pub enum Proof {
     /// for `block`.
     Partitions {
         /// kind of the OSD
-        made: Kind,
+        format: Kind,
         /// unique partition guids on this disk, by role
         parts: BTreeMap<Role, String>,
         /// uuid of the file system on the data partition, if there is one
@@ -226,7 +226,7 @@ pub enum Proof {
     /// Logical volume, by its tags (`ceph-volume lvm`).
     Volume {
         /// kind of the OSD
-        made: Kind,
+        format: Kind,
         /// uuid of the volume group
         group: String,
         /// uuid of the volume
@@ -264,7 +264,7 @@ pub enum Proof {
     /// new OSD is clean.
     Directory {
         /// kind of the OSD
-        made: Kind,
+        format: Kind,
         /// canonical path on the host
         path: String,
         /// file `fsid`
@@ -301,9 +301,9 @@ impl Proof {
         match self {
             Self::BluestoreLabel { activatable: true, .. } => Some(Kind::Raw),
             Self::BluestoreLabel { activatable: false, .. } => Some(Kind::BluestoreByHand),
-            Self::Partitions { made, .. } | Self::Volume { made, .. } | Self::Directory { made, .. } => {
-                Some(*made)
-            }
+            Self::Partitions { format, .. }
+            | Self::Volume { format, .. }
+            | Self::Directory { format, .. } => Some(*format),
             Self::Luks { .. } => Some(Kind::RawCrypt),
             Self::Available { .. } => None,
         }

@@ -34,6 +34,45 @@ impl FromStr for OsdId {
     }
 }
 
+/// OSDs as a person selects them: one, or a range of numbers, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OsdRange {
+    first: OsdId,
+    last: OsdId,
+}
+
+/// Largest number of OSDs in a range: larger than any cluster, and small enough for a set.
+const LARGEST_RANGE: u32 = 100_000;
+
+/// Error: the input is neither an OSD nor a range of OSDs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotARange {
+    /// An end of the range is not an OSD.
+    #[error(transparent)]
+    End(#[from] NotAnOsd),
+    /// The range ends before it begins, or is larger than a cluster can be.
+    #[error("the range {0} to {1} has no OSD or more than {LARGEST_RANGE}: write it as osd.1-osd.5")]
+    Size(OsdId, OsdId),
+}
+
+impl OsdRange {
+    /// Returns the OSDs of the range, whether they exist or not.
+    pub fn osds(&self) -> impl Iterator<Item = OsdId> + use<> {
+        (self.first.0..=self.last.0).map(OsdId)
+    }
+}
+
+impl FromStr for OsdRange {
+    type Err = NotARange;
+
+    fn from_str(text: &str) -> Result<Self, NotARange> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last): (OsdId, OsdId) = (first.parse()?, last.parse()?);
+        let size = last.0.checked_sub(first.0).filter(|size| *size < LARGEST_RANGE);
+        size.map(|_| Self { first, last }).ok_or(NotARange::Size(first, last))
+    }
+}
+
 /// Error: the input is not a usable fsid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an fsid (a UUID that is not all zeros)")]

@@ -9,5 +9,5 @@ mod layout;
 
 pub use crush::{CrushItem, Upmap, Weight};
 pub use device::{DbDevice, DeviceIdentity, PART_UUID, device_type};
-pub use ids::{ClusterFsid, Epoch, NodeName, NotAnFsid, NotAnOsd, OsdFsid, OsdId, PgId};
+pub use ids::{ClusterFsid, Epoch, NodeName, NotARange, NotAnFsid, NotAnOsd, OsdFsid, OsdId, OsdRange, PgId};
 pub use layout::{Kind, Layout, Mode, ObjectStore, Role};

@@ -1,5 +1,6 @@
 //! Available disks of a node, as its inventory found them, and what was done with them since.
 
+use super::approved::allows_disk;
 use super::new_osd;
 use crate::domain::classify;
 use crate::domain::guard::{Guard, passes};
@@ -92,6 +93,7 @@ pub(super) fn is_selected(record: &Record, view: View<'_>) -> bool {
         let processed = process(&record.node, inventory, view);
         let is_it = |available: &provision::AvailableDisk| {
             is_about(record, &record.node, &available.device)
+                && allows_disk(&record.node, available, view)
                 && new_osd::strategy(available) == record.strategy
                 && available.db == record.db
                 && available.layout == record.target

@@ -1,5 +1,6 @@
 //! OSDs to migrate, in their order.
 
+use super::approved::changed;
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
@@ -11,7 +12,7 @@ pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
     let mut found: Vec<_> = classify::classify(view.seen)
         .into_iter()
         .filter(|(osd, class)| {
-            class.migrates().is_some() && view.policy.selects(*osd) && !view.ledger.records.contains_key(osd)
+            class.migrates().is_some() && view.selects(*osd) && !view.ledger.records.contains_key(osd)
         })
         .collect();
     found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
@@ -35,6 +36,7 @@ pub(super) fn asked(view: View<'_>) -> impl Iterator<Item = OsdId> + use<> {
         let is_admitted = view.ledger.not_admitted(*osd, &view.policy.run).is_none();
         is_admitted
             && own.never(*osd).is_none()
+            && changed(*osd, view).is_none()
             && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
     };
     let found = candidates(view).into_iter().map(|(osd, _)| osd);

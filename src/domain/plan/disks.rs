@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::approved::{allows_disk, line_of_disk};
 use super::available;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Inventory, Observation};
@@ -36,12 +37,15 @@ pub struct DiskLine {
     pub stable: Option<String>,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Verdict in a word: `new`, `in-flight`, `ours`, `not-selected`, `rejected`.
+    /// Verdict in a word: `new`, `not-in-plan` (which a person approved), `in-flight`, `ours`,
+    /// `not-selected`, `rejected`.
     pub verdict: &'static str,
     /// Reason of the rejection; OSD on the disk; or a note that the store is for tests only.
     pub why: Option<String>,
     /// Layout of the OSD that the disk becomes.
     pub becomes: Option<Layout>,
+    /// Line of the disk in a plan that a person approves.
+    pub approval: Option<String>,
 }
 
 /// Returns the disks that the existing inventories report.
@@ -60,12 +64,15 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
         for (disk, verdict) in processed.disks {
             let passes = |record: &&Record| available::is_about(record, node, &disk.identity);
             let in_flight = ledger.records.values().find(passes);
+            let mut approval = None;
             let (word, why, becomes) = match (verdict, in_flight) {
                 (Verdict::New(_), Some(record)) => ("in-flight", Some(record.osd.to_string()), None),
                 (Verdict::New(available), None) => {
                     let test_only =
                         available.on_file.then(|| "for tests only: a file of the node".to_owned());
-                    ("new", test_only, Some(available.layout))
+                    approval = Some(line_of_disk(node, &available.device, &available.layout));
+                    let word = if allows_disk(node, &available, view) { "new" } else { "not-in-plan" };
+                    (word, test_only, Some(available.layout))
                 }
                 (Verdict::Ours { osd, fsid }, _) => {
                     ("ours", Some(osd.map_or_else(|| fsid.to_string(), |osd: OsdId| osd.to_string())), None)
@@ -81,6 +88,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
                 verdict: word,
                 why,
                 becomes,
+                approval,
             });
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::approved::unmatched;
 use super::nodes;
 use super::rest::Rest;
 use crate::domain::classify::{self, Class, Refusal};
@@ -94,7 +95,7 @@ pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     let Next::Finished(mut summary) = next else { return next };
     if !(view.policy.only_new || view.policy.leaves) {
         let refused = classify::classify(view.seen).into_iter().filter_map(|(osd, class)| match class {
-            Class::Refused(why) if why != Refusal::Orphan && view.policy.selects(osd) => {
+            Class::Refused(why) if why != Refusal::Orphan && view.selects(osd) => {
                 Some((osd, why.to_string()))
             }
             Class::Refused(_)
@@ -106,6 +107,7 @@ pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
         let known: BTreeSet<OsdId> =
             summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();
         summary.refused.extend(refused.filter(|(osd, _)| !known.contains(osd)));
+        summary.unmatched = unmatched(view);
     }
     Next::Finished(summary)
 }

@@ -7,6 +7,7 @@
 //! | `lost_ledger`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
 //! | `candidates`, `next_osd` | the next OSD to migrate |
+//! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `database`, `record` | its record |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
@@ -15,6 +16,7 @@
 //! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |
 
 mod adopt;
+mod approved;
 mod available;
 mod candidates;
 mod crash_loop;
@@ -39,6 +41,7 @@ mod rules;
 mod tolerate;
 mod wanted;
 
+pub use approved::{changed, line_of_osd, unmatched};
 pub use candidates::{candidates, host_of};
 pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;

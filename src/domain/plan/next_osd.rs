@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::approved::changed;
 use super::candidates::candidates;
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
@@ -78,6 +79,10 @@ impl Pass<'_> {
     fn one(&mut self, candidate: Candidate) -> Option<Next> {
         let osd = candidate.osd;
         if let Some(reason) = self.own.never(osd) {
+            self.summary.refused.push((osd, reason.to_string()));
+            return None;
+        }
+        if let Some(reason) = changed(osd, self.view) {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::approved::allows_disk;
 use super::available;
 use crate::domain::act::{Act, NodeAct};
 use crate::domain::inventory::NodeInventory;
@@ -113,6 +114,7 @@ impl<'a> NodeProvisioner<'a> {
     ) -> impl Iterator<Item = &'p provision::AvailableDisk> {
         available::available_disks(self.view.ledger, node, Some(work), processed)
             .map(|(_, available)| available)
+            .filter(move |available| allows_disk(node, available, self.view))
     }
 
     /// Returns the OSDs of the node that get no database, with reasons.

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::approved::changed;
 use super::{available, database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
@@ -24,7 +25,8 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let daemon = view.daemon(record.osd);
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
     view.is_confirmed()
-        && view.policy.selects(record.osd)
+        && view.selects(record.osd)
+        && changed(record.osd, view).is_none()
         && !is_undone(record, view)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)

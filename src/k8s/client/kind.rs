@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::AsyncBufRead;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy,
@@ -192,9 +193,14 @@ where
     ///
     /// Large objects are listed this way, because a list would also return their contents.
     pub(crate) async fn names(&self, selector: &str) -> Result<Vec<String>, K8sError> {
+        Ok(self.metadata(selector).await?.into_iter().filter_map(|metadata| metadata.name).collect())
+    }
+
+    /// Returns the metadata of all objects that a label selector selects.
+    pub(crate) async fn metadata(&self, selector: &str) -> Result<Vec<ObjectMeta>, K8sError> {
         let params = ListParams::default().labels(selector);
         let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
-        Ok(page.items.into_iter().filter_map(|object| object.metadata.name).collect())
+        Ok(page.items.into_iter().map(|object| object.metadata).collect())
     }
 
     /// Deletes an object, if it has this uid; an object that is already deleted is success.
@@ -242,6 +248,14 @@ where
     pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
         let patch = Patch::Merge(patch);
         self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_params(), &patch)).await
+    }
+
+    /// Applies a merge patch to the status of an object.
+    pub(crate) async fn merge_status(&self, name: &str, patch: &Value) -> Result<(), K8sError> {
+        let mut call = self.call("patch", Some(name));
+        call.resource = format!("{}/status", call.resource);
+        let patch = Patch::Merge(patch);
+        self.answer(call, self.api.patch_status(name, &patch_params(), &patch)).await.map(drop)
     }
 
     /// Applies server-side an object that only osd-migrate writes: creates it, or takes over its fields.

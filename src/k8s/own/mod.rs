@@ -1,4 +1,4 @@
-//! Our own objects: the ledger and the status, the Lease, the control map, events, our pod and Job.
+//! Our own objects: the ledger and the status, plans, the Lease, the control map, events, our pod and Job.
 
 pub(crate) mod command_job;
 pub(crate) mod control_map;
@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod lease;
 pub(crate) mod ledger_map;
 pub(crate) mod own_pod;
+pub(crate) mod plan_map;
 pub(crate) mod run_job;
 #[cfg(test)]
 mod wire_frozen_tests;

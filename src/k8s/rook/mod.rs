@@ -1,6 +1,7 @@
 //! Rook's objects: the CephCluster and its fence, the operator, the mons' addresses, PodDisruptionBudgets.
 
 pub(crate) mod ceph_cluster;
+mod cluster_status;
 mod locate;
 pub(crate) mod mon_access;
 mod operator;

@@ -145,7 +145,7 @@ impl DirectoryPath {
         let files = files::of_root(root, self.path.as_ref())?;
         let kind = self.kind(&files)?;
         let DataFiles { osd_fsid, whoami, cluster, .. } = files;
-        Ok(Proof::Directory { made: kind, path: self.path.clone(), osd_fsid, whoami, cluster })
+        Ok(Proof::Directory { format: kind, path: self.path.clone(), osd_fsid, whoami, cluster })
     }
 
     /// Returns the kind, if all parts of the OSD are in the directory.

@@ -79,8 +79,11 @@ pub(super) fn on_whole_disk(
             format!("{kind} of OSD {osd_fsid} ({whoami}), and partitions that are not its own: {others}");
         return DiskFinding::other(what, about);
     }
-    let proof = Some(Proof::Partitions { made: kind, parts, fs_uuid, osd_fsid, whoami, cluster });
-    DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about) }
+    let proof = Some(Proof::Partitions { format: kind, parts, fs_uuid, osd_fsid, whoami, cluster });
+    DiskFinding {
+        proof,
+        ..DiskFinding::plain(Content::Osd { format: kind, osd_fsid, whoami, cluster }, about)
+    }
 }
 
 /// Reads this part of the proof again.

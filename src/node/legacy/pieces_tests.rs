@@ -93,7 +93,7 @@ impl Scene {
 
 fn examine(journal: &str) -> DiskFinding {
     let proof = Proof::Partitions {
-        made: Kind::FilestorePartition,
+        format: Kind::FilestorePartition,
         parts: [(Role::Data, "d".to_owned())].into(),
         fs_uuid: Some("f".to_owned()),
         osd_fsid: fsid(OLD),

@@ -53,7 +53,7 @@ fn partitions_are_compared_again_under_exclusive_open() {
 fn labels_are_compared_again_under_exclusive_open() {
     let parts = [(Role::Block, "b".to_owned()), (Role::Db, "e".to_owned())];
     let recorded = Proof::Partitions {
-        made: Kind::BluestorePartition,
+        format: Kind::BluestorePartition,
         parts: parts.into(),
         fs_uuid: None,
         osd_fsid: fsid(1),

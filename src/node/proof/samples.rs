@@ -29,7 +29,7 @@ pub(super) fn label(osd_fsid: OsdFsid) -> Proof {
 
 pub(super) fn filestore() -> Proof {
     Proof::Partitions {
-        made: Kind::FilestorePartition,
+        format: Kind::FilestorePartition,
         parts: [(Role::Data, "d".to_owned()), (Role::Journal, "j".to_owned())].into(),
         fs_uuid: Some("f".into()),
         osd_fsid: fsid(1),
@@ -40,7 +40,7 @@ pub(super) fn filestore() -> Proof {
 
 pub(super) fn volume(group: &str, volume: &str, luks: Option<&str>, alone: bool) -> Proof {
     Proof::Volume {
-        made: if luks.is_some() { Kind::LvmCrypt } else { Kind::Lvm },
+        format: if luks.is_some() { Kind::LvmCrypt } else { Kind::Lvm },
         group: group.into(),
         volume: volume.into(),
         name: "g/v".into(),

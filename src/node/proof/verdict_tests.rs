@@ -150,7 +150,7 @@ fn absent_slot_is_taken_only_for_an_available_disk() {
 #[test]
 fn device_for_a_directory_osd_is_blank_and_its_slot_destroyed() {
     let directory = Proof::Directory {
-        made: Kind::FilestoreDirectory,
+        format: Kind::FilestoreDirectory,
         path: "/srv/a/osd1".into(),
         osd_fsid: fsid(1),
         whoami: OsdId(1),

@@ -44,7 +44,7 @@ pub(super) async fn examine(
     let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
     Ok(DiskFinding {
         proof,
-        ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about)
+        ..DiskFinding::plain(Content::Osd { format: kind, osd_fsid, whoami, cluster }, about)
     })
 }
 
@@ -54,7 +54,7 @@ fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
         return None;
     };
     let (osd_fsid, whoami, cluster) = proof.names().filter(|_| known == header)?;
-    let content = Content::Osd { made: Kind::RawCrypt, osd_fsid, whoami, cluster };
+    let content = Content::Osd { format: Kind::RawCrypt, osd_fsid, whoami, cluster };
     Some(DiskFinding { proof: Some(proof.clone()), ..DiskFinding::plain(content, Some(osd_fsid)) })
 }
 

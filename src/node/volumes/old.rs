@@ -117,13 +117,14 @@ impl Main<'_> {
         let kind = kind_of(lv);
         let alone = physical.holds_only(&lv.uuid) && disk.parent.is_none();
         let (osd_fsid, volume, group) = (request.old, lv.uuid.clone(), physical.group_uuid.clone());
-        let proof = Proof::Volume { made: kind, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
+        let proof =
+            Proof::Volume { format: kind, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
         Ok(DiskFinding {
             proof: Some(proof),
             auxiliary,
             // Only the volume is recreated if others share its group.
             usable_bytes: (!alone).then_some(lv.size_bytes),
-            ..DiskFinding::plain(Content::Osd { made: kind, osd_fsid, whoami, cluster }, about)
+            ..DiskFinding::plain(Content::Osd { format: kind, osd_fsid, whoami, cluster }, about)
         })
     }
 

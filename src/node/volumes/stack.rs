@@ -88,7 +88,7 @@ mod tests {
     fn volume(alone: bool, luks: Option<&str>) -> Proof {
         let request = request("n1");
         Proof::Volume {
-            made: Kind::Lvm,
+            format: Kind::Lvm,
             group: GROUP.into(),
             volume: VOLUME.into(),
             name: "g/v".into(),

@@ -1,7 +1,7 @@
 //! Content of the disk for each kind of OSD of an example, and its proof.
 
 use crate::domain::inspection::{Content, Proof};
-use crate::domain::osd::{ClusterFsid, Kind as Made, OsdId, Role};
+use crate::domain::osd::{ClusterFsid, Kind as Format, OsdId, Role};
 use crate::sim::example::shape::{Kind, fsid};
 
 impl Kind {
@@ -17,7 +17,7 @@ impl Kind {
             let (whoami, cluster) = (Some(whoami), Some(cluster));
             Content::Bluestore { osd_fsid, whoami, cluster, finished: true, activatable }
         };
-        let by_files = |made| Content::Osd { made, osd_fsid, whoami, cluster };
+        let by_files = |format| Content::Osd { format, osd_fsid, whoami, cluster };
         match self {
             Self::Raw | Self::ByHand => {
                 let activatable = self == Self::Raw;
@@ -25,15 +25,15 @@ impl Kind {
                 (by_label(activatable), proof)
             }
             Self::Filestore => {
-                let made = Made::FilestorePartition;
+                let format = Format::FilestorePartition;
                 let parts = [(Role::Data, "data"), (Role::Journal, "journal")];
                 let parts = parts.map(|(role, name)| (role, format!("{name}-{}", osd.0))).into();
                 let fs_uuid = Some(format!("fs-{}", osd.0));
-                (by_files(made), Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster })
+                (by_files(format), Proof::Partitions { format, parts, fs_uuid, osd_fsid, whoami, cluster })
             }
             Self::Encrypted => {
                 let proof = Proof::Volume {
-                    made: Made::LvmCrypt,
+                    format: Format::LvmCrypt,
                     group: format!("group-{}", osd.0),
                     volume: format!("volume-{}", osd.0),
                     name: format!("ceph/osd-block-{}", osd.0),
@@ -43,12 +43,12 @@ impl Kind {
                     whoami,
                     cluster,
                 };
-                (by_files(Made::LvmCrypt), proof)
+                (by_files(Format::LvmCrypt), proof)
             }
             Self::Directory => {
-                let made = Made::FilestoreDirectory;
+                let format = Format::FilestoreDirectory;
                 let path = self.directory(osd).unwrap_or_default();
-                (by_files(made), Proof::Directory { made, path, osd_fsid, whoami, cluster })
+                (by_files(format), Proof::Directory { format, path, osd_fsid, whoami, cluster })
             }
         }
     }

@@ -8,7 +8,7 @@ import os
 import re
 import time
 
-from . import NAMESPACE, own_user, rights, rook
+from . import NAMESPACE, laptop, own_user, rights, rook
 from .world import HERE
 
 CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
@@ -222,22 +222,32 @@ def by_upgrade(world):
 
 
 def by_kubectl(world):
-    """Starts a run with kubectl, with a Ceph user that was created by hand, and without access to Rook's Secret."""
+    """Starts a run of an approved plan with kubectl, with a Ceph user that was created by hand, and without Rook's Secret."""
     own_user.by_hand(world, SECRET)
-    helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}", f"ceph.secretName={SECRET}"])
+    approved = laptop.approve(world, "--select", "osd.1")
+    helm(world, "upgrade", values=[f"run.approve={approved}", "run.clusterStatus=true", UNCHECKED, f"ceph.secretName={SECRET}"])
     for secret, expected in (("rook-ceph-mon", "no"), (SECRET, "yes")):
         said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", "get", f"secrets/{secret}", f"--as={rights.PREFIX}", check=False)
         assert said.stdout.strip() == expected, (secret, said)
     written = world.written()
     job = world.start("by-hand")
     drained(world, job)
+    world.until("the status of the CephCluster", 120, lambda: cluster_status(world).get("phase") == "Progressing")
+    shown = cluster_status(world)
+    assert shown["message"].startswith("osd-migrate: ") and shown["storage"]["osd"]["migrationStatus"]["pending"] > 0, shown
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    left = cluster_status(world)
+    assert "phase" not in left and "migrationStatus" not in left["storage"]["osd"] and left["storage"]["osd"]["storeType"], left
     assert not world.get("job", job)["status"].get("failed"), "a pod that was drained counts as failed"
     own_user.expect_acts(world, world.written()[len(written) :], created=0)
     events(world, "Job", job, 1)  # now, because the CronJob retains only its last three Jobs
     not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
     world.say("kubectl create job: osd.1 is migrated")
+
+
+def cluster_status(world):
+    return world.get("cephcluster", "rook-ceph").get("status", {})
 
 
 def drained(world, job):
@@ -395,7 +405,7 @@ def once_more(world):
 def forbidden(world):
     """Checks that no request of the accounts was refused; `check_rights` checks that no right is unused."""
     # The scenario `beside` scales an operator in the cluster's own namespace.
-    for values in ([], OLD_ROOK, *([OLD_ROOK[1:]] if world.full else [])):
+    for values in ([], ["run.clusterStatus=true"], OLD_ROOK, *([OLD_ROOK[1:]] if world.full else [])):
         given = [word for value in ("image.repository=any", "cephImage=any:1", "start.enabled=true", *values) for word in ("--set", value)]
         manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", *given)
         type(world).granted |= rights.granted(world, manifests)

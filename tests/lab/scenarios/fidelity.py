@@ -236,7 +236,7 @@ class Real:
         secrets = json.dumps({"cephx_secret": self.key(osd)})
         return self.mon("osd new", secrets, uuid=self.fsid(letter), id=int(osd))
 
-    def claim(self, letter, osd):
+    def register(self, letter, osd):
         return self.mon("osd new", uuid=self.fsid(letter), id=int(osd))
 
     def new_anywhere(self, letter):

@@ -15,7 +15,9 @@ def expect_exit_codes(world):
         (["preflight"], 3, "legacy OSDs"),
         (["run"], 0, "not confirmed"),
         (["provision"], 0, ""),
-        (["run", "--select", "osd.99"], 0, "nothing is left to do"),
+        (["run", "--select", "osd.99"], 12, "osd.99 is selected and does not exist"),
+        (["run", "--approve", "0123456789abcdef"], 2, "no plan 0123456789abcdef is stored"),
+        (["plan", "--approve", approve(world)], 0, "osd.1"),
         (["-n", "nowhere", "run"], 2, "nowhere"),
     ]
     for args, code, says in cases:
@@ -34,6 +36,12 @@ def expect_exit_codes(world):
     # Later checks expect that nobody has ever paused or cancelled.
     world.kubectl("delete", "configmap", "osd-migrate-control")
     world.kubectl("delete", "job", *left)
+
+
+def approve(world, *args):
+    """Makes a plan, and returns its hash."""
+    plan = world.command("plan", *args)
+    return re.search(r"run --approve ([0-9a-f]{16})$", plan, re.MULTILINE)[1]
 
 
 def expect_a_run_to_be_followed(world):

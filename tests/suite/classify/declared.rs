@@ -38,7 +38,7 @@ fn mismatch_names_each_difference_to_the_declaration() {
         }
     }
     let plain_to_encrypted = mismatch(|w| w.seen.kube.declaration.storage = encrypted());
-    let expected = Mismatch { made: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
+    let expected = Mismatch { format: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
     assert_eq!(plain_to_encrypted, expected);
     let encrypted_one = |w: &mut World| {
         w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
@@ -46,7 +46,7 @@ fn mismatch_names_each_difference_to_the_declaration() {
         w.slot(RAW).dmcrypt_key = true;
     };
     let to_plain = mismatch(encrypted_one);
-    assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
+    assert_eq!(to_plain, Mismatch { format: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
     // Its node was removed from the list: nothing is declared for it.
     let off_the_list = |w: &mut World| w.seen.kube.declaration.storage.all_nodes = false;
     assert_eq!(class_of(&World::new().with(encrypted_one).with(off_the_list), RAW), Class::Conforming);
@@ -80,7 +80,7 @@ fn database_declared_elsewhere_is_added_if_the_osd_has_none() {
     let wants = |world: &World, osd| classify::database_of(osd, &world.seen).map(|asked| asked.device);
     let declared = World::new().with(database("nvme0n1"));
     let mismatch =
-        Mismatch { made: Kind::Raw, differs: [Difference::DatabaseElsewhere("nvme0n1".to_owned())].into() };
+        Mismatch { format: Kind::Raw, differs: [Difference::DatabaseElsewhere("nvme0n1".to_owned())].into() };
     assert!(mismatch.to_string().contains("declared on nvme0n1"), "{mismatch}");
     assert_eq!(class_of(&declared, RAW), Class::Mismatched(mismatch));
     assert_eq!(class_of(&declared, BY_HAND), Class::Legacy(Kind::BluestoreByHand));
@@ -133,7 +133,7 @@ fn database_elsewhere_needs_a_whole_disk_and_rooks_support() {
 fn on_volume(alone: bool) -> Proof {
     let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = evidence(BY_HAND).proof else { panic!() };
     Proof::Volume {
-        made: Kind::BluestoreByHand,
+        format: Kind::BluestoreByHand,
         group: "G".to_owned(),
         volume: "V".to_owned(),
         name: "both/data-0".to_owned(),

@@ -81,7 +81,7 @@ fn osd_on_device_mapper_is_classified_by_deployment_and_key() {
     let raw_crypt = |evidence: fn(&mut World)| {
         let world = World::new().with(on_host_mapping).with(evidence);
         let class = class_of(&world, RAW);
-        assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+        assert!(matches!(&class, Class::Mismatched(m) if m.format == Kind::RawCrypt), "{class:?}");
         world
     };
     raw_crypt(|w| w.daemon(RAW).opens_encryption = true);
@@ -163,7 +163,7 @@ fn classes_and_refusals_have_text_and_survive_json() {
         Class::Legacy(Kind::BluestoreByHand),
         Class::Legacy(Kind::FilestorePartition),
         Class::Mismatched(Mismatch {
-            made: Kind::Raw,
+            format: Kind::Raw,
             differs: [Difference::ToBeEncrypted, Difference::ToBePlain].into(),
         }),
     ];

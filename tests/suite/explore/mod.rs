@@ -3,6 +3,7 @@
 //! The search takes every order in which things may happen, go wrong or be done externally. See
 //! `docs/concepts/safety.md`.
 
+mod approval;
 mod databases;
 mod directories;
 mod drains;
@@ -124,7 +125,7 @@ fn pairs(world: &World) -> Vec<Happening> {
                 | Happening::PersonStarts(_)
                 | Happening::PersonUnfences
                 | Happening::DiskSwapped(_)
-                | Happening::OthersTakeId
+                | Happening::IdTakenExternally
         )
     }));
     menu
@@ -168,11 +169,11 @@ fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
         // Excluded while an agent has the disk open: between its last proof and its first write it cannot
         // notice the change.
         Some(slot) if slot.state == SlotState::Destroyed && disk.held_by.is_none() => {
-            menu.extend([Happening::PersonGivesBack(OURS), Happening::PersonPurges(OURS)]);
+            menu.extend([Happening::PersonReregisters(OURS), Happening::PersonPurges(OURS)]);
         }
         Some(slot) if !slot.up => menu.push(Happening::PersonPurges(OURS)),
         Some(_) => {}
-        None => menu.push(Happening::OthersTakeId),
+        None => menu.push(Happening::IdTakenExternally),
     }
     if world.kube.fence.is_some() {
         menu.push(Happening::PersonUnfences);

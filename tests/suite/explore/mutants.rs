@@ -9,8 +9,8 @@ use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
 use super::{
-    around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing, operator, pace,
-    rook, unnamed, upmaps,
+    approval, around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing,
+    operator, pace, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -127,6 +127,7 @@ fn searches() -> Vec<Search> {
     searches.push(operator::frozen_late());
     searches.push(pace::slow());
     searches.extend(noise::searches());
+    searches.extend(approval::searches());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -233,6 +234,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::IntentOutlivesSlowIterations => pace::SLOW,
         Guard::PassingStatesWait => "a PG turns unusual",
         Guard::YoungerPgsExcused | Guard::YoungerPgsReport => "a pool is split",
+        Guard::ApprovedOnly => approval::CHANGED,
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         _ => "two replicas",

@@ -54,7 +54,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     }
     menu.extend(world.kube.nodes.keys().next().cloned().map(Happening::Tainted));
     match world.ceph.slots.get(&osd) {
-        None => menu.push(Happening::OthersTakeId),
+        None => menu.push(Happening::IdTakenExternally),
         Some(slot) if !slot.up => menu.push(Happening::PersonPurges(osd)),
         Some(_) => {}
     }

@@ -27,7 +27,7 @@ pub(super) fn pass(world: &mut World, seconds: i64) {
             world.happen(&what);
         }
         for pg in world.lagging() {
-            world.happen(&Happening::Hear(pg));
+            world.happen(&Happening::PgReports(pg));
         }
     }
     world.at += TimeDelta::seconds(seconds);

@@ -10,7 +10,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
 use super::state::{Allowance, Done, State};
-use super::{pace, promises};
+use super::{approval, pace, promises};
 
 /// One step of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,8 @@ impl Search {
                     let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..state.clone() });
                     let before = thawing.as_ref().unwrap_or(&state);
                     let broken = promises::always(before, acted.as_ref(), &done, &after)
-                        .or_else(|| promises::begun(before, &after, &policy));
+                        .or_else(|| promises::begun(before, &after, &policy))
+                        .or_else(|| approval::begun(before, &after, &policy));
                     if let Some(broken) = broken {
                         found.violation = Some(self.story(&parents, at, Some(step), &broken));
                         found.states = index.len();
@@ -287,7 +288,7 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
 /// Lets minutes pass; statistics lag by seconds, not by minutes.
 fn minutes_pass(world: &mut World, minutes: u32) {
     for pg in world.lagging() {
-        world.happen(&Happening::Hear(pg));
+        world.happen(&Happening::PgReports(pg));
     }
     world.happen(&Happening::Minutes(minutes));
 }

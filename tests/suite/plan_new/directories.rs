@@ -205,7 +205,7 @@ fn unproven_directory_osd_is_inspected_again_then_quarantined() {
     run.recorded();
     // Another path than the one in its Deployment: nothing is found at that path.
     let proof = Proof::Directory {
-        made: osd_migrate::domain::osd::Kind::FilestoreDirectory,
+        format: osd_migrate::domain::osd::Kind::FilestoreDirectory,
         path: "/elsewhere".to_owned(),
         osd_fsid: example::fsid(OSD, 0),
         whoami: OSD,
@@ -261,7 +261,7 @@ fn disk_cleared_after_the_halt_is_inspected_again_and_used() {
 #[test]
 fn slot_restored_after_the_halt_serves_and_record_is_withdrawn() {
     let (mut run, _) = taken_past_destroy();
-    run.world.happen(&Happening::PersonGivesBack(OSD));
+    run.world.happen(&Happening::PersonReregisters(OSD));
     let summary = run.summary();
     assert_eq!(summary.refused[0].0, OSD);
     let slot = &run.world.ceph.slots[&OSD];

@@ -129,7 +129,7 @@ fn osd_id_taken_externally_is_left_and_the_next_id_is_used() {
                 run.world.happen(&Happening::AgentSteps(job));
             }
         }
-        run.world.happen(&Happening::OthersTakeId);
+        run.world.happen(&Happening::IdTakenExternally);
         let theirs = run.world.ceph.slots[&OsdId(3)].fsid;
         assert_eq!(run.finished(), []);
         assert_eq!(run.world.ceph.slots[&OsdId(3)].fsid, theirs);

@@ -8,7 +8,7 @@ use osd_migrate::domain::observation::Pod;
 use osd_migrate::domain::policy::Limits;
 
 use super::sick::SICK;
-use crate::support::build::{World, claim, label, old_content, pod, quarantine, word};
+use crate::support::build::{World, issued_fsid, label, old_content, pod, quarantine, word};
 use crate::support::check;
 
 #[test]
@@ -57,7 +57,7 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
         w.ledger = w.ledger.retried(SICK).unwrap();
         w.record(SICK).saved_at = Some(w.seen.at);
     });
-    let looked = again.report(SICK, Some(label(claim(SICK, 1), SICK, true)), None);
+    let looked = again.report(SICK, Some(label(issued_fsid(SICK, 1), SICK, true)), None);
     check!(looked.plan(), Next::Wait(Wait::Up { .. }));
     // The owner can set the time, and Rook's own comes before it.
     let soon = World::deployed(SICK)

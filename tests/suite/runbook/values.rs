@@ -80,6 +80,11 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::External,
         Reason::RookRemovesOutOsds,
         Reason::NotConfirmed,
+        Reason::ChangedSincePlan {
+            plan: "0123456789abcdef".parse().unwrap(),
+            approved: text("osd.5 on a"),
+            now: text("osd.5 on b"),
+        },
         Reason::Paused { since },
         Reason::Cancelled { since },
         Reason::OutsideWindow { windows: vec!["22:00-05:00".parse().unwrap()], opens_at: since },
@@ -231,6 +236,13 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),
+        (
+            "unmatched",
+            Summary {
+                unmatched: [text("osd.99 is selected and does not exist. See: ceph osd tree")].into(),
+                ..plain()
+            },
+        ),
         ("half_way", Summary { half_way: osds(), ..plain() }),
         ("operator_at_0", Summary { operator_at_0: operator_at_0(), ..plain() }),
         (

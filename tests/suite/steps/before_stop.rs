@@ -33,7 +33,7 @@ fn osd_that_moved_to_another_node_is_withdrawn_before_stop() {
 #[test]
 fn recreated_deployment_withdraws_the_record_before_stop() {
     let recreated = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
-    for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+    for world in [World::recorded(OSD), World::proven(OSD).backed_up(OSD), World::intended(OSD)] {
         assert_eq!(word(&recreated(world).plan()), Some("withdrawn"));
     }
     // After Stop it is not asked.
@@ -61,8 +61,12 @@ fn osd_flags_from_before_the_stop_intent_are_never_unset() {
         w.policy.select = [OSD].into();
         w.slot(OSD).noout = true;
     });
-    let had =
-        had.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").keep(OSD).saved("stop");
+    let had = had
+        .saved("record")
+        .report(OSD, Some(old_content(OSD)), None)
+        .saved("proof")
+        .backed_up(OSD)
+        .saved("stop");
     check!(
         withdraw(had.with_flags_set(OSD)).cleaned_up(OSD).plan(),
         Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { noout: false, noin: true, .. }))
@@ -73,7 +77,7 @@ fn osd_flags_from_before_the_stop_intent_are_never_unset() {
 
 #[test]
 fn osd_flag_set_by_a_person_before_stop_is_saved_as_former() {
-    let set = World::proven(OSD).keep(OSD).with(|w| {
+    let set = World::proven(OSD).backed_up(OSD).with(|w| {
         w.slot(OSD).noout = true;
         w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
     });
@@ -118,7 +122,7 @@ fn stop_arriving_after_the_withdrawal_is_reverted_first() {
 fn proven_osd_is_backed_up_saved_fenced_flagged_then_stopped() {
     let mut world = World::proven(OSD);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::BackUp { osd: OSD, deployment, .. })) if deployment == "uid-0");
-    world = world.keep(OSD).saved("stop");
+    world = world.backed_up(OSD).saved("stop");
     let held: BTreeSet<PgId> = (0..8).filter(|n| members(*n).contains(&OSD)).map(pg_id).collect();
     assert_eq!(world.record(OSD).pgs, held);
     world = world.saved("fence");
@@ -149,7 +153,7 @@ fn gate_is_checked_again_in_every_iteration_before_stop() {
     let at_once: Noted = |world| world;
     for (world, noted) in [
         (World::proven(OSD), at_once),
-        (World::proven(OSD).keep(OSD), at_once),
+        (World::proven(OSD).backed_up(OSD), at_once),
         // From the intent on, the ledger saves since when the gate is not open.
         (World::intended(OSD), held),
     ] {
@@ -191,7 +195,8 @@ fn osd_whose_data_would_not_fit_again_is_never_stopped() {
 
 #[test]
 fn used_bytes_are_saved_with_the_stop_intent() {
-    let world = World::proven(OSD).keep(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
+    let world =
+        World::proven(OSD).backed_up(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
     assert_eq!(world.ledger.records[&OSD].used_bytes, Some(2 * GIB));
 }
 

@@ -184,7 +184,8 @@ fn down_since_counts_from_the_stop_and_not_from_its_intent() {
 
 #[test]
 fn rebuild_waits_for_no_gate_when_the_old_data_is_gone() {
-    for content in [tombstone(&World::destroyed(OSD).ledger.records[&OSD]), label(claim(OSD, 1), OSD, false)]
+    for content in
+        [tombstone(&World::destroyed(OSD).ledger.records[&OSD]), label(issued_fsid(OSD, 1), OSD, false)]
     {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed());
         assert_eq!(word(&world.down(OsdId(2)).reported().plan()), Some("rebuild"));
@@ -263,7 +264,8 @@ fn foreign_content_of_a_destroyed_slot_is_never_overwritten() {
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
         // A blank device with an issued fsid would have nothing to overwrite.
-        let issued = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
+        let issued =
+            if content == Content::Blank { [].into() } else { BTreeSet::from([issued_fsid(OSD, 1)]) };
         let world = inspected_again(inspected_thrice(world.report_issued(OSD, issued), &content), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }

@@ -23,8 +23,8 @@ use osd_migrate::domain::osd::{ClusterFsid, Epoch, Mode, NodeName, OsdFsid, OsdI
 use osd_migrate::domain::plan;
 
 use crate::support::build::{
-    BY_HAND, FILESTORE, GIB, POOL, World, claim, encrypted, foreign, label, members, metadata, nothing_left,
-    old, old_content, pg_id, quarantine, states, tombstone, word,
+    BY_HAND, FILESTORE, GIB, POOL, World, encrypted, foreign, issued_fsid, label, members, metadata,
+    nothing_left, old, old_content, pg_id, quarantine, states, tombstone, word,
 };
 use crate::support::check;
 

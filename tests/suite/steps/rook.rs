@@ -98,7 +98,7 @@ fn fence_stays_for_backfill_and_next_osd_if_rook_is_confirmed() {
     assert!(is_unfence(&auxiliary(booted.clone(), None).plan()));
     assert!(!is_unfence(&both_confirmed(booted).plan()));
     // The fence is set before the stop is intended.
-    let backups = World::proven(OSD).keep(OSD);
+    let backups = World::proven(OSD).backed_up(OSD);
     check!(auxiliary(backups.clone(), None).plan(), Next::Save { why: Saving::Stop, .. });
     check!(both_confirmed(backups).plan(), Next::Save { why: Saving::Fence, .. });
     // Its record is closed, and the next one has the same fence.
@@ -192,7 +192,7 @@ fn new_osds_are_left_to_a_running_rook() {
 ///
 /// The OSD's fsid is saved, and Rook has acknowledged the fence.
 fn left_to_rook() -> World {
-    auxiliary(World::prepared(OSD).fenced(OSD).keep(OSD).saved("new"), None).with(|w| {
+    auxiliary(World::prepared(OSD).fenced(OSD).backed_up(OSD).saved("new"), None).with(|w| {
         w.policy.deployment_by = DeploymentBy::ByRook;
         w.seen.kube.declaration.storage.all_nodes = true;
         w.ledger.run.fence_acknowledged = true;

@@ -11,12 +11,12 @@ use crate::support::build::nothing_left;
 #[test]
 fn new_fsid_is_saved_before_the_osd_is_deployed() {
     let mut world = World::prepared(OSD).saved("new");
-    assert_eq!(world.record(OSD).new, Some(claim(OSD, 1)));
-    assert!(world.record(OSD).issued.contains(&claim(OSD, 1)));
+    assert_eq!(world.record(OSD).new, Some(issued_fsid(OSD, 1)));
+    assert!(world.record(OSD).issued.contains(&issued_fsid(OSD, 1)));
     check!(
         world.plan(),
         Next::Do(Act::Kube(KubeAct::Deploy(deploy)))
-            if deploy.fsid == claim(OSD, 1) && deploy.block_path == "/dev/disk/by-id/ata-disk-0"
+            if deploy.fsid == issued_fsid(OSD, 1) && deploy.block_path == "/dev/disk/by-id/ata-disk-0"
                 && deploy.store == "bluestore" && deploy.node == NodeName("h1".to_owned())
     );
     let gone = World::prepared(OSD).saved("new").with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
@@ -258,7 +258,7 @@ fn settled_record_closes_with_one_cleanup_per_iteration() {
     world.seen.kube.leftovers.remove(&id);
     world = world.saved("closed");
     assert!(world.ledger.records.is_empty());
-    world.daemon(OSD).fsid = Some(claim(OSD, 1));
+    world.daemon(OSD).fsid = Some(issued_fsid(OSD, 1));
     check!(world.plan(), Next::Finished(s) if *s == nothing_left());
     assert_eq!(world.ledger.run.serial, 1, "names of records are never used again");
 }

@@ -37,7 +37,7 @@ fn without_upmaps() -> World {
 
 #[test]
 fn lost_upmaps_are_restored_when_the_osd_is_up() {
-    let fsid = claim(OSD, 1);
+    let fsid = issued_fsid(OSD, 1);
     let world = without_upmaps().saved("upmaps");
     check!(
         world.plan(),

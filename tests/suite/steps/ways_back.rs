@@ -8,16 +8,16 @@ use super::*;
 
 #[test]
 fn slot_registered_for_an_unfinished_osd_is_destroyed_again() {
-    let fsid = claim(OSD, 1);
+    let fsid = issued_fsid(OSD, 1);
     for content in [
         label(fsid, OSD, false),
         tombstone(&World::destroyed(OSD).ledger.records[&OSD]),
         // Finished, but with an fsid that was issued earlier.
-        label(claim(OSD, 2), OSD, true),
+        label(issued_fsid(OSD, 2), OSD, true),
     ] {
         let world = World::destroyed(OSD)
             .rebuild_ended(OSD, Some(content.clone()), failed())
-            .report_issued(OSD, [fsid, claim(OSD, 2)])
+            .report_issued(OSD, [fsid, issued_fsid(OSD, 2)])
             .slot_registered(OSD, fsid);
         check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid: named, .. })) if *named == fsid);
     }
@@ -25,7 +25,7 @@ fn slot_registered_for_an_unfinished_osd_is_destroyed_again() {
 
 #[test]
 fn osd_that_booted_once_is_never_destroyed_for_its_label() {
-    let fsid = claim(OSD, 1);
+    let fsid = issued_fsid(OSD, 1);
     let world = World::destroyed(OSD)
         .rebuild_ended(OSD, Some(label(fsid, OSD, false)), failed())
         .slot_registered(OSD, fsid)
@@ -36,10 +36,10 @@ fn osd_that_booted_once_is_never_destroyed_for_its_label() {
 #[test]
 fn purged_id_is_reregistered_with_the_issued_fsid_on_disk() {
     let world = World::destroyed(OSD)
-        .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
-        .report_issued(OSD, [claim(OSD, 1), claim(OSD, 2)])
+        .rebuild_ended(OSD, Some(label(issued_fsid(OSD, 1), OSD, true)), None)
+        .report_issued(OSD, [issued_fsid(OSD, 1), issued_fsid(OSD, 2)])
         .slot_gone(OSD);
-    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Reregister { osd: OSD, issued: named })) if *named == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Reregister { osd: OSD, issued: named })) if *named == issued_fsid(OSD, 1));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn purged_id_without_an_issued_fsid_halts() {
 #[test]
 fn osd_purged_before_its_stop_is_reported_and_forgotten() {
     let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
-    for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+    for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).backed_up(OSD)] {
         let mut world = purged(world).saved("purged-externally");
         while matches!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. }))) {
             world.seen.kube.backups.clear();
@@ -106,7 +106,7 @@ fn lost_osd_flags_are_set_again_before_the_daemon_starts() {
 #[test]
 fn misplaced_id_is_purged_and_its_disk_rebuilt() {
     let misplaced = OsdId(6);
-    let fsid = claim(OSD, 1);
+    let fsid = issued_fsid(OSD, 1);
     let finished_under_another_id =
         || World::destroyed(OSD).rebuild_ended(OSD, Some(label(fsid, misplaced, true)), failed());
     let slot = |w: &mut World| {
@@ -129,7 +129,7 @@ fn misplaced_id_is_purged_and_its_disk_rebuilt() {
 
 #[test]
 fn misplaced_id_not_on_the_disk_is_purged_before_the_retry() {
-    let (misplaced, fsid) = (OsdId(6), claim(OSD, 1));
+    let (misplaced, fsid) = (OsdId(6), issued_fsid(OSD, 1));
     let world = |change: fn(&mut Slot)| {
         let mut world = World::destroyed(OSD);
         let stone = tombstone(&world.ledger.records[&OSD]);
@@ -162,7 +162,7 @@ fn destroyed_slot_of_a_finished_osd_is_restored_without_a_wipe() {
 #[test]
 fn finished_osd_without_auth_key_has_its_slot_destroyed() {
     let world = World::prepared(OSD).with(|w| w.seen.ceph.auth.extend([(OSD, false)]));
-    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid, .. })) if *fsid == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid, .. })) if *fsid == issued_fsid(OSD, 1));
 }
 
 #[test]
@@ -184,12 +184,12 @@ fn disk_zapped_by_a_person_is_rebuilt_as_the_message_says() {
         let world = world.with(|w| w.record(OSD).attempt.failures = 3);
         quarantine(&world.plan()).unwrap().to_owned()
     };
-    let why = alone(inspected(luks(), [claim(OSD, 1)].into()));
+    let why = alone(inspected(luks(), [issued_fsid(OSD, 1)].into()));
     assert!(
         why.contains("on node h1 in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
         "{why}"
     );
-    let zapped = inspected(Content::Blank, [claim(OSD, 1)].into());
+    let zapped = inspected(Content::Blank, [issued_fsid(OSD, 1)].into());
     assert_eq!(word(&zapped.plan()), Some("rebuild"));
     // Without an issued fsid nothing shows that the old data is gone, though the disk is blank.
     assert!(!alone(inspected(luks(), BTreeSet::new())).contains("zap"));

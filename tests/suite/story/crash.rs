@@ -22,7 +22,7 @@ fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let mut held = false;
     Some(Box::new(move |call, side, _| {
         // A Lease that is acquired already is only read: one point an iteration, for the sleep before it.
-        let again = matches!(call, Call::Hold) && side == Side::Queued && std::mem::replace(&mut held, true);
+        let again = matches!(call, Call::Hold) && side == Side::Done && std::mem::replace(&mut held, true);
         if side == Side::Late || again {
             return false;
         }

@@ -47,7 +47,7 @@ fn pdb_allows_a_drain_between_two_osds() {
 
 #[test]
 fn pdb_patch_is_resumed_after_a_kill_before_or_after_it() {
-    for side in [Side::Before, Side::Queued] {
+    for side in [Side::Before, Side::Done] {
         let play = Play::new();
         assert_eq!(play.run_watched(at_the_limit(side, |_| true)), None);
         assert!(play.sim.borrow().ledger().unwrap().run.pdb.is_some());
@@ -59,7 +59,7 @@ fn pdb_patch_is_resumed_after_a_kill_before_or_after_it() {
 
 #[test]
 fn pdb_is_restored_if_cancelled_before_the_stop() {
-    for side in [Side::Before, Side::Queued] {
+    for side in [Side::Before, Side::Done] {
         let play = Play::new();
         let cancels = at_the_limit(side, |world| {
             world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
@@ -84,7 +84,7 @@ fn pdb_is_restored_during_a_pause_before_the_stop() {
         }
         vec![(TimeDelta::minutes(10), Happening::Around(Around::Paused, false))]
     }));
-    let pauses = at_the_limit(Side::Queued, |world| {
+    let pauses = at_the_limit(Side::Done, |world| {
         world.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
         false
     });

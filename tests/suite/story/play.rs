@@ -134,7 +134,7 @@ impl Play {
     /// Starts a run with the watch, and cancels it as soon as osd.0 is stopped.
     pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
         let cancels: Watch = Box::new(move |call, side, world| {
-            if let (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Queued) = (call, side) {
+            if let (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Done) = (call, side) {
                 world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
             }
             watch.as_mut().is_some_and(|watch| watch(call, side, world))

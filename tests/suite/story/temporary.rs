@@ -77,10 +77,10 @@ fn state_of(change: &Temporary, ledger: &Ledger, world: &World) -> (bool, bool) 
 fn dies_at(change: &'static Temporary, moment: Moment) -> Option<Watch> {
     let (mut saved, mut was_changed) = (Ledger::default(), false);
     Some(Box::new(move |call, side, world| {
-        if let (Call::Save(ledger), Side::Queued) = (&call, side) {
+        if let (Call::Save(ledger), Side::Done) = (&call, side) {
             saved = (*ledger).clone();
         }
-        if side != Side::Queued || matches!(call, Call::Hold) {
+        if side != Side::Done || matches!(call, Call::Hold) {
             return false;
         }
         let now = state_of(change, &saved, world);
@@ -130,9 +130,9 @@ fn freezes_at(n: usize, on: Side, change: &'static Temporary, states: &States) -
     let (states, mut saved, mut count) = (Rc::clone(states), Ledger::default(), 0);
     Some(Box::new(move |call, side, world| {
         match (&call, side) {
-            (Call::Save(ledger), Side::Queued) => saved = (*ledger).clone(),
+            (Call::Save(ledger), Side::Done) => saved = (*ledger).clone(),
             (Call::Act(_), Side::Before) => count += 1,
-            (Call::Act(_), Side::Queued) => states.borrow_mut().push(state_of(change, &saved, world).1),
+            (Call::Act(_), Side::Done) => states.borrow_mut().push(state_of(change, &saved, world).1),
             _ => {}
         }
         matches!(call, Call::Act(_)) && side == on && count == n

@@ -24,7 +24,7 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
     let proof = if osd == FILESTORE {
         let parts = [(Role::Data, "11111111-aaaa"), (Role::Journal, "33333333-cccc")];
         Proof::Partitions {
-            made: Kind::FilestorePartition,
+            format: Kind::FilestorePartition,
             parts: parts.map(|(role, uuid)| (role, uuid.to_owned())).into(),
             fs_uuid: Some("22222222-bbbb".to_owned()),
             osd_fsid,
@@ -40,7 +40,7 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
 /// Returns the content of the device of an untouched OSD.
 pub(crate) fn old_content(osd: OsdId) -> Content {
     if osd == FILESTORE {
-        Content::Osd { made: Kind::FilestorePartition, osd_fsid: old(osd), whoami: osd, cluster: cluster() }
+        Content::Osd { format: Kind::FilestorePartition, osd_fsid: old(osd), whoami: osd, cluster: cluster() }
     } else {
         label(old(osd), osd, true)
     }

@@ -33,7 +33,7 @@ pub(crate) fn old(osd: OsdId) -> OsdFsid {
 }
 
 /// Returns the fsid that ceph-volume generates for an OSD in its n-th attempt.
-pub(crate) fn claim(osd: OsdId, n: u32) -> OsdFsid {
+pub(crate) fn issued_fsid(osd: OsdId, n: u32) -> OsdFsid {
     OsdFsid::new(Uuid::from_u128((0xc1a1_0000 + u128::from(osd.0)) << 96 | u128::from(n))).unwrap()
 }
 

@@ -9,7 +9,7 @@ use osd_migrate::domain::observation::{Daemon, SlotState};
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
 
 use super::agent::{job_name, label, old_content};
-use super::ids::{PGS, claim, members};
+use super::ids::{PGS, issued_fsid, members};
 use super::osd::{daemon, metadata, states};
 use super::world::World;
 
@@ -26,11 +26,11 @@ impl World {
 
     /// Returns a world in which everything is prepared for Stop, which is the next act.
     pub(crate) fn intended(osd: OsdId) -> Self {
-        Self::proven(osd).keep(osd).saved("stop").with_flags_set(osd).fenced(osd)
+        Self::proven(osd).backed_up(osd).saved("stop").with_flags_set(osd).fenced(osd)
     }
 
     /// Saves the Deployment as found as a backup.
-    pub(crate) fn keep(mut self, osd: OsdId) -> Self {
+    pub(crate) fn backed_up(mut self, osd: OsdId) -> Self {
         let id = self.record(osd).id.clone();
         self.seen.kube.backups.insert(osd, id);
         self
@@ -115,7 +115,7 @@ impl World {
         content: Option<Content>,
         problem: Option<NodeProblem>,
     ) -> Self {
-        self.saved("rebuild").report(osd, content, problem).report_issued(osd, [claim(osd, 1)])
+        self.saved("rebuild").report(osd, content, problem).report_issued(osd, [issued_fsid(osd, 1)])
     }
 
     /// Adds these issued fsids to the last report.
@@ -128,14 +128,14 @@ impl World {
 
     /// Returns a world in which the rebuild succeeded and no Deployment starts the new OSD.
     pub(crate) fn prepared(osd: OsdId) -> Self {
-        let fsid = claim(osd, 1);
+        let fsid = issued_fsid(osd, 1);
         Self::destroyed(osd).rebuild_ended(osd, Some(label(fsid, osd, true)), None).slot_registered(osd, fsid)
     }
 
     /// Returns a world in which the Deployment of the new OSD exists.
     pub(crate) fn deployed(osd: OsdId) -> Self {
         Self::prepared(osd).saved("new").with(|w| {
-            *w.daemon(osd) = Daemon { fsid: Some(claim(osd, 1)), activates: true, ..daemon(osd) };
+            *w.daemon(osd) = Daemon { fsid: Some(issued_fsid(osd, 1)), activates: true, ..daemon(osd) };
         })
     }
 

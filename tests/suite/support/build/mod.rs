@@ -17,8 +17,8 @@ mod world;
 pub(crate) use agent::{able, evidence, job_name, label, old_content, tombstone};
 pub(crate) use decision::{FINISHED, nothing_left, quarantine, word};
 pub(crate) use ids::{
-    BY_HAND, FILESTORE, GIB, OPERATOR, OSDS, POOL, claim, cluster, foreign, members, node_of, noon, old,
-    pg_id,
+    BY_HAND, FILESTORE, GIB, OPERATOR, OSDS, POOL, cluster, foreign, issued_fsid, members, node_of, noon,
+    old, pg_id,
 };
 pub(crate) use observation::{encrypted, observation};
 pub(crate) use osd::{MODE, metadata, pod, states};
