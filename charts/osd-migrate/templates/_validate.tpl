@@ -29,10 +29,10 @@ sha256:[0-9a-f]{64}
 ^(app\.kubernetes\.io/(name|instance|version|component|part-of|managed-by)|helm\.sh/chart|osd-migrate\.io/.*|sidecar\.istio\.io/inject|linkerd\.io/inject)$
 {{- end }}
 
-{{/* A sentence about a value that does not match. list: name, value, pattern, sentence. An empty value is not checked. */}}
+{{/* A sentence about a value that does not match. list: name, value, pattern, sentence; true if the value must not be empty. */}}
 {{- define "osd-migrate.wrong" -}}
 {{- $value := index . 1 | toString -}}
-{{- if and $value (not (regexMatch (index . 2) $value)) }}
+{{- if and (or $value (gt (len .) 4)) (not (regexMatch (index . 2) $value)) }}
 {{ index . 0 }}: {{ quote $value }} {{ index . 3 }}
 {{- end }}
 {{- end }}
@@ -57,14 +57,14 @@ sha256:[0-9a-f]{64}
 {{- end }}
 {{- end }}
 {{- range $index, $window := .windows }}
-{{- include "osd-migrate.wrong" (list (printf "run.windows[%d]" $index) ($window | default " ") (include "osd-migrate.pattern.window" .) "is not a window. Write HH:MM-HH:MM, with weekdays before it if the window is not daily: \"22:00-05:00\", \"Mon-Fri 22:00-05:00\", \"Sat,Sun 00:00-24:00\"") }}
+{{- include "osd-migrate.wrong" (list (printf "run.windows[%d]" $index) $window (include "osd-migrate.pattern.window" .) "is not a window. Write HH:MM-HH:MM, with weekdays before it if the window is not daily: \"22:00-05:00\", \"Mon-Fri 22:00-05:00\", \"Sat,Sun 00:00-24:00\"" true) }}
 {{- $ends := splitList "-" (last (splitList " " $window)) }}
 {{- if and (eq (len $ends) 2) (eq (first $ends) (last $ends)) }}
 run.windows[{{ $index }}]: the window {{ quote $window }} ends when it begins. For a whole day, write 00:00-24:00
 {{- end }}
 {{- end }}
 {{- range $name := list "startLimit" "nooutLimit" "agentRetryPause" "skipAfter" }}
-{{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name | default " ") "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h") }}
+{{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
 {{- end }}
 {{- end }}
 {{- include "osd-migrate.validate.schedule" . }}
@@ -72,12 +72,12 @@ run.windows[{{ $index }}]: the window {{ quote $window }} ends when it begins. F
 {{- range $kind := list "requests" "limits" }}
 {{- range $name, $quantity := index $.Values.resources $kind }}
 {{- if kindIs "string" $quantity }}
-{{- include "osd-migrate.wrong" (list (printf "resources.%s.%s" $kind $name) ($quantity | default " ") "^[0-9]+(\\.[0-9]+)?([eE][0-9]+|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$" "is not a quantity. Write for example 500m (of a CPU) or 1Gi (of memory)") }}
+{{- include "osd-migrate.wrong" (list (printf "resources.%s.%s" $kind $name) $quantity "^[0-9]+(\\.[0-9]+)?([eE][0-9]+|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$" "is not a quantity. Write for example 500m (of a CPU) or 1Gi (of memory)" true) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- range $index, $variable := .Values.extraEnv }}
-{{- include "osd-migrate.wrong" (list (printf "extraEnv[%d].name" $index) ($variable.name | default " ") "^[-._a-zA-Z][-._a-zA-Z0-9]*$" "is not the name of an environment variable. Write for example HTTPS_PROXY") }}
+{{- include "osd-migrate.wrong" (list (printf "extraEnv[%d].name" $index) $variable.name "^[-._a-zA-Z][-._a-zA-Z0-9]*$" "is not the name of an environment variable. Write for example HTTPS_PROXY" true) }}
 {{- if regexMatch "^(POD_NAME|POD_NAMESPACE|POD_UID|RUST_LOG|OSD_MIGRATE_.*)$" $variable.name }}
 extraEnv[{{ $index }}].name: the chart sets {{ $variable.name }} itself. Use the value that sets it: log for RUST_LOG; cluster, operatorNamespace, ceph.secretName and run.cephTimeout for OSD_MIGRATE_...
 {{- end }}
@@ -87,7 +87,7 @@ extraEnv[{{ $index }}].name: the chart sets {{ $variable.name }} itself. Use the
 {{/* Sentences about names of objects. */}}
 {{- define "osd-migrate.validate.names" -}}
 {{- $names := dict "cluster" .Values.cluster "ceph.secretName" .Values.ceph.secretName "priorityClass.name" .Values.priorityClass.name "serviceAccount.name" .Values.serviceAccount.name -}}
-{{- range $index, $secret := .Values.imagePullSecrets }}{{ $_ := set $names (printf "imagePullSecrets[%d].name" $index) ($secret.name | default " ") }}{{ end }}
+{{- range $index, $secret := .Values.imagePullSecrets }}{{ $_ := set $names (printf "imagePullSecrets[%d].name" $index) ($secret.name | default "-") }}{{ end }}
 {{- range $name, $value := $names }}
 {{- include "osd-migrate.wrong" (list $name $value "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$" "is not the name of an object in Kubernetes. Use lower-case letters, digits, - and ., at most 253 characters") }}
 {{- end }}
@@ -120,7 +120,7 @@ podAnnotations: osd-migrate sets the annotation "linkerd.io/inject" itself. Remo
 {{/* Sentences about the schedule: five fields in the cron syntax of Kubernetes, or a word with @. */}}
 {{- define "osd-migrate.validate.schedule" -}}
 {{- $schedule := .Values.schedule -}}
-{{- $fields := regexSplit "\\s+" $schedule -1 -}}
+{{- $fields := regexSplit "\\s+" (trim $schedule) -1 -}}
 {{- if not $schedule }}
 {{- else if hasPrefix "@" $schedule }}
 {{- include "osd-migrate.wrong" (list "schedule" $schedule "^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$|^@every ([1-9][0-9]*[hms])+$" "is not a schedule. Write @hourly, @daily, @weekly, @monthly, @yearly, for example \"@every 12h\", or five fields: \"0 3 * * 0\" (Sundays at 03:00)") }}
