@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::civil::Weekday;
 
-use super::window::BadWindow;
+use super::bad_window::BadWindow;
 
 /// Names of the weekdays, as they are written.
 const NAMES: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];

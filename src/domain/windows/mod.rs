@@ -4,12 +4,14 @@
 //! this hour opens twice. If the clock is set forward, an hour does not exist, and a window within this hour
 //! does not open on that day.
 
+mod bad_window;
 mod days;
 mod schedule;
 mod window;
 mod zone;
 
+pub use bad_window::BadWindow;
 pub use days::Days;
 pub use schedule::Windows;
-pub use window::{BadWindow, Window};
+pub use window::Window;
 pub use zone::{UnknownZone, Zone};

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::bad_window::BadWindow;
 use super::days::Days;
-use super::window::{BadWindow, Window};
+use super::window::Window;
 use super::zone::Zone;
 
 /// Days in which the next opening is searched.
