@@ -103,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn windows_of_weekdays_reach_the_job_in_the_time_zone_of_the_chart() {
+        let chart = ["run", "--window", "22:00-05:00", "--time-zone", "Europe/Berlin"];
+        let typed = ["run", "--window", "Sat,Sun 00:00-24:00", "--window", "Mon-Fri 20:00-05:00"];
+        let expected =
+            ["--time-zone", "Europe/Berlin"].iter().chain(&typed[1..]).copied().collect::<Vec<_>>();
+        assert_eq!(job(&typed, &chart), [&["run"], &expected[..]].concat());
+    }
+
+    #[test]
     fn job_gets_typed_global_options_except_the_namespace() {
         assert_eq!(job(&["plan", "-n", "a", "--cluster", "c"], &["run"]), ["plan", "--cluster", "c"]);
         assert_eq!(job(&["--ceph-timeout", "60", "run"], &["run"]), ["run", "--ceph-timeout", "60"]);

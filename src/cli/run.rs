@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum, value_parser};
 
 use crate::domain::approval::{Approval, PlanHash};
 use crate::domain::osd::{OsdId, OsdRange};
-use crate::domain::policy::{self, Limits, Policy, Window};
+use crate::domain::policy::{self, Limits, Policy};
+use crate::domain::windows::{Windows, Zone};
 
 /// Text that confirms a run.
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
@@ -115,14 +116,18 @@ pub struct NewArgs {
     /// set spec.storage.migration.confirmation of the CephCluster.
     #[arg(long, value_name = "CONFIRMATION", value_parser = confirmation)]
     pub confirm: Option<String>,
-    /// Start OSDs only at this time of day, in UTC: --window 22:00-05:00. Separate several windows by commas.
-    /// An OSD that was stopped within the window is finished after the window closes, too.
-    #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
-    pub window: Vec<Window>,
     /// Approve the plan with this hash, and confirm the run: an OSD is migrated or created only while its
     /// line of that plan holds. `plan` prints the hash.
     #[arg(long, value_name = "HASH")]
     pub approve: Option<PlanHash>,
+    /// Start OSDs only at these times, daily or on weekdays: 22:00-05:00, "Mon-Fri 22:00-05:00", "Sat,Sun
+    /// 00:00-24:00". Repeat the option, or separate windows by commas. A window over midnight belongs to the
+    /// weekday on which it begins. An OSD that was stopped within the window is finished after it, too.
+    #[arg(long, value_name = "[DAYS ]HH:MM-HH:MM")]
+    pub window: Vec<Windows>,
+    /// Time zone of the windows, as in the IANA database: Europe/Berlin. Its summer time is respected.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    pub time_zone: Zone,
     /// Number of new OSDs that may be created in parallel on one host.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
     pub at_once: u32,
@@ -176,7 +181,7 @@ impl NewArgs {
         Policy {
             confirmed: self.confirm.is_some() || self.approve.is_some(),
             approval: self.approve.clone().map(Approval::unread),
-            windows: self.window.clone(),
+            windows: Windows::join(&self.window, self.time_zone.clone()),
             at_once: self.at_once,
             only_new: true,
             ..Policy::default()

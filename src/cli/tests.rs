@@ -42,13 +42,22 @@ fn window_flag_may_repeat_and_rejects_invalid_windows() {
         let cli =
             Cli::try_parse_from(["osd-migrate", "run"].iter().chain(args)).map_err(|e| e.to_string())?;
         let Command::Run(args) = cli.command else { return Err("another command".to_owned()) };
-        Ok(args.policy().windows.iter().map(ToString::to_string).collect::<Vec<_>>())
+        Ok(args.policy().windows.to_string())
     };
-    let both = Ok(vec!["22:00-05:00".to_owned(), "12:00-13:00".to_owned()]);
+    let both = Ok("22:00-05:00, 12:00-13:00 UTC".to_owned());
     assert_eq!(windows(&["--window", "22:00-05:00,12:00-13:00"]), both);
     assert_eq!(windows(&["--window", "22:00-05:00", "--window", "12:00-13:00"]), both);
-    let wrong = windows(&["--window", "22-5"]);
-    assert!(wrong.as_ref().is_err_and(|text| text.contains("HH:MM-HH:MM in UTC")), "{wrong:?}");
+    let of_days = ["--window", "Sat,Sun 00:00-24:00", "--window", "Mon-Fri 22:00-05:00,12:00-13:00"];
+    let expected = "Sat,Sun 00:00-24:00, Mon-Fri 22:00-05:00, 12:00-13:00 Europe/Berlin";
+    assert_eq!(windows(&[&of_days[..], &["--time-zone", "Europe/Berlin"]].concat()), Ok(expected.to_owned()));
+    for (args, says) in [
+        (["--window", "22-5"], "Write HH:MM-HH:MM"),
+        (["--window", "Mo 22:00-05:00"], "\"Mo\" is not a weekday"),
+        (["--time-zone", "Europe/Berlim"], "no time zone \"Europe/Berlim\""),
+    ] {
+        let wrong = windows(&args);
+        assert!(wrong.as_ref().is_err_and(|text| text.contains(says)), "{wrong:?}");
+    }
 }
 
 #[test]

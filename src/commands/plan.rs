@@ -99,13 +99,19 @@ pub(super) async fn print_plan(
         let mut plan = show::plan_json(&plan);
         if let Some(plan) = plan.as_object_mut() {
             plan.insert("drift".to_owned(), show::drift_json(&drift));
+            plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
         }
         plan
     };
     let text = match output {
         PlanOutput::Table | PlanOutput::Wide => {
             let plan = show::plan_text(&plan, PlanDetail { all, wide: output == PlanOutput::Wide });
-            [Some(plan), show::drift_text(&drift)].into_iter().flatten().collect::<Vec<_>>().join("\n")
+            let windows = show::windows_text(&policy.windows, seen.at);
+            [Some(plan), windows, show::drift_text(&drift)]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("\n")
         }
         PlanOutput::Json => format!("{:#}", document()),
         PlanOutput::Yaml => show::yaml(&document()),

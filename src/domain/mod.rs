@@ -31,3 +31,4 @@ pub mod storage;
 pub mod temporary;
 pub mod units;
 pub mod view;
+pub mod windows;

@@ -1,15 +1,14 @@
 //! Declaration of the owner (the CephCluster) and policy of a run (flags).
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
-use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::approval::Approval;
 use super::osd::{ObjectStore, OsdId};
 use super::storage::{Resources, Storage};
+use super::windows::Windows;
 
 /// Declaration in the CephCluster, as far as it matters here.
 ///
@@ -130,8 +129,8 @@ pub struct Policy {
     pub approval: Option<Approval>,
     /// `--skip`: all OSDs except these.
     pub skip: BTreeSet<OsdId>,
-    /// `--window`: times at which work on an OSD may start. Any time if empty.
-    pub windows: Vec<Window>,
+    /// `--window` and `--time-zone`: times at which work on an OSD may start. Any time if there is no window.
+    pub windows: Windows,
     /// `provision`: only new OSDs, no migration.
     pub only_new: bool,
     /// `--scale-operator`: an operator of Rook that honours no fence is scaled to 0 while OSDs are migrated.
@@ -178,98 +177,13 @@ impl Policy {
         self.only_new || !is_restricted
     }
 
-    /// Returns whether work on an OSD may start at this time of day.
+    /// Returns whether work on an OSD may start at this time.
     pub fn is_open_at(&self, at: DateTime<Utc>) -> bool {
-        self.windows.is_empty() || self.windows.iter().any(|window| window.contains(at))
-    }
-
-    /// Returns when the next window opens, or none if no window is set.
-    pub fn opens_at(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.windows.iter().map(|window| window.opens_after(at)).min()
+        self.windows.is_open_at(at)
     }
 
     /// Returns whether the migration is confirmed by flag or in the CephCluster (P12).
     pub fn is_confirmed(&self, declaration: &Declaration) -> bool {
         self.confirmed || declaration.confirmed
     }
-}
-
-/// Minutes of a day.
-const DAY: u32 = 24 * 60;
-
-/// A daily time range in UTC, from a minute to before another one: `22:00-05:00` crosses midnight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Window {
-    from: u32,
-    to: u32,
-}
-
-impl Window {
-    /// Returns whether the window is open at this time.
-    pub fn contains(self, at: DateTime<Utc>) -> bool {
-        let now = minute_of_day(at);
-        if self.from < self.to {
-            (self.from..self.to).contains(&now)
-        } else {
-            now >= self.from || now < self.to
-        }
-    }
-
-    /// Returns when the window opens next, whether it is open now or not.
-    fn opens_after(self, at: DateTime<Utc>) -> DateTime<Utc> {
-        let now = minute_of_day(at);
-        let minutes = if self.from > now { self.from - now } else { self.from + DAY - now };
-        let into_the_minute =
-            TimeDelta::seconds(at.second().into()) + TimeDelta::nanoseconds(at.nanosecond().into());
-        at - into_the_minute + TimeDelta::minutes(minutes.into())
-    }
-}
-
-fn minute_of_day(at: DateTime<Utc>) -> u32 {
-    at.hour() * 60 + at.minute()
-}
-
-impl fmt::Display for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, to } = self;
-        write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
-    }
-}
-
-/// Error of a text that is not a window.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadWindow {
-    /// The text is not `HH:MM-HH:MM`.
-    #[error("a window has the form HH:MM-HH:MM in UTC, for example 22:00-05:00")]
-    Form,
-    /// The window ends when it begins, which is ambiguous: it could mean always or never.
-    #[error("the window ends when it begins. For the whole day, omit --window")]
-    Empty,
-}
-
-impl FromStr for Window {
-    type Err = BadWindow;
-
-    fn from_str(text: &str) -> Result<Self, BadWindow> {
-        let (from, to) = text.split_once('-').ok_or(BadWindow::Form)?;
-        let (from, to) = (minute(from)?, minute(to)?);
-        // The end of the day may be written as 24:00.
-        match (from, to) {
-            (DAY, _) => Err(BadWindow::Form),
-            (from, to) if from == to % DAY => Err(BadWindow::Empty),
-            (from, to) => Ok(Self { from, to }),
-        }
-    }
-}
-
-/// Returns `HH:MM`, two digits each, as a minute of the day.
-fn minute(text: &str) -> Result<u32, BadWindow> {
-    let (hours, minutes) = text.split_once(':').ok_or(BadWindow::Form)?;
-    let number = |text: &str| {
-        let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
-        digits.then(|| text.parse::<u32>().ok()).flatten().ok_or(BadWindow::Form)
-    };
-    let (hours, minutes) = (number(hours)?, number(minutes)?);
-    let minute = hours * 60 + minutes;
-    if minutes < 60 && minute <= DAY { Ok(minute) } else { Err(BadWindow::Form) }
 }

@@ -25,6 +25,10 @@ pub(super) const FENCED_AT: &str = "osd-migrate.io/fenced-at";
 pub(super) const PREFIX: &str = "osd-migrate.io/";
 pub(super) const NAME: &str = "app.kubernetes.io/name";
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Label with the part of osd-migrate to which an object belongs, as Kubernetes recommends.
+pub(super) const COMPONENT: &str = "app.kubernetes.io/component";
+/// Label of objects that Helm creates.
+pub(super) const CHART: &str = "helm.sh/chart";
 /// Label with the kind of one of our objects: see [`Part`].
 pub(super) const PART: &str = "osd-migrate.io/part";
 pub(super) const OSD: &str = "osd-migrate.io/osd";
@@ -94,7 +98,7 @@ impl Part {
 
 /// Returns the labels that mark an object as ours and name its part.
 pub(super) fn labels(part: Part) -> BTreeMap<String, String> {
-    [(NAME, OURS), (MANAGED_BY, OURS), (PART, part.as_str())]
+    [(NAME, OURS), (MANAGED_BY, OURS), (COMPONENT, part.as_str()), (PART, part.as_str())]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into()
 }

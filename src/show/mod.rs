@@ -9,6 +9,7 @@ mod preflight;
 mod progress;
 mod status;
 mod table;
+mod windows;
 
 pub use document::yaml;
 pub use drift::{drift_json, drift_text};
@@ -18,3 +19,4 @@ pub use preflight::{
     still_open,
 };
 pub use status::{Status, control_changed, status_json, status_text};
+pub use windows::{windows_json, windows_text};

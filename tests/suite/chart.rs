@@ -6,19 +6,18 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use clap::{CommandFactory, Parser};
-use regex::Regex;
 use serde_json::{Value, json};
 
 use osd_migrate::cli::{CONFIRMATION, Cli, Command};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{BadWindow, DeploymentBy, Policy, Window};
+use osd_migrate::domain::policy::{DeploymentBy, Policy};
 use osd_migrate::k8s::CRON_JOB;
 
 use crate::runbook::{read, root};
 
-/// Returns each set of values, and the documents that are stored of it: CronJob and Jobs, Roles and
-/// ClusterRoles.
-fn documents() -> Vec<(String, Vec<Value>)> {
+/// Returns each set of values, and the documents that are stored of it: workloads, their accounts and
+/// rights.
+pub(crate) fn documents() -> Vec<(String, Vec<Value>)> {
     let names = |folder: &str, ending: &str| -> BTreeSet<String> {
         let files = fs::read_dir(root().join("tests/chart").join(folder)).unwrap();
         let name = |file: std::io::Result<fs::DirEntry>| file.unwrap().file_name().into_string().unwrap();
@@ -31,7 +30,7 @@ fn documents() -> Vec<(String, Vec<Value>)> {
     sets.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
-/// Returns each set of values, and each CronJob and Job that is rendered with it.
+/// Returns each set of values, and each CronJob, Job and Pod that is rendered with it.
 pub(crate) fn rendered() -> Vec<(String, Vec<Value>)> {
     let workloads = |all: Vec<Value>| all.into_iter().filter(|it| it["spec"].is_object()).collect();
     documents().into_iter().map(|(set, all)| (set, workloads(all))).collect()
@@ -41,13 +40,13 @@ pub(crate) fn of_set(set: &str) -> Vec<Value> {
     rendered().into_iter().find(|(name, _)| name == set).unwrap().1
 }
 
-/// Returns the Job of a CronJob or a Job.
-fn job_of(workload: &Value) -> &Value {
+/// Returns the Job of a CronJob, or the Job or the Pod itself.
+pub(crate) fn job_of(workload: &Value) -> &Value {
     if workload["kind"] == "CronJob" { &workload["spec"]["jobTemplate"] } else { workload }
 }
 
 pub(crate) fn template_of(workload: &Value) -> &Value {
-    &job_of(workload)["spec"]["template"]
+    if workload["kind"] == "Pod" { workload } else { &job_of(workload)["spec"]["template"] }
 }
 
 pub(crate) fn part_of(workload: &Value) -> &str {
@@ -62,7 +61,7 @@ pub(crate) fn container_of(workload: &Value) -> &Value {
 }
 
 /// Returns the arguments of a workload, including those from the environment.
-fn args_of(workload: &Value) -> Vec<String> {
+pub(crate) fn args_of(workload: &Value) -> Vec<String> {
     let container = container_of(workload);
     assert_eq!(container["command"], json!(["/opt/osd-migrate/osd-migrate"]));
     let args: Vec<String> = serde_json::from_value(container["args"].clone()).unwrap();
@@ -79,13 +78,13 @@ fn by_option(var: &Value) -> [String; 2] {
     [format!("--{long}"), var["value"].as_str().unwrap().to_owned()]
 }
 
-fn parsed(workload: &Value) -> Cli {
+pub(crate) fn parsed(workload: &Value) -> Cli {
     let args = args_of(workload);
     let words = std::iter::once("osd-migrate").chain(args.iter().map(String::as_str));
     Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{args:?}: {error}"))
 }
 
-fn in_set<'a>(workloads: &'a [Value], part: &str) -> &'a Value {
+pub(crate) fn in_set<'a>(workloads: &'a [Value], part: &str) -> &'a Value {
     workloads.iter().find(|workload| part_of(workload) == part).unwrap_or_else(|| panic!("no {part}"))
 }
 
@@ -100,13 +99,14 @@ fn chart_renders_only_arguments_that_the_program_accepts() {
                 Command::Preflight => part == "preflight",
                 Command::Start { revision } => part == "start" && revision == 1,
                 Command::Uninstall => part == "uninstall",
+                Command::Plan(_) => part == "test",
                 other => panic!("{set}: {part} is {other:?}"),
             };
             assert!(is_its_own, "{set}: {part}: {:?}", args_of(workload));
             seen.insert(part.to_owned());
         }
     }
-    assert_eq!(seen, ["preflight", "run", "start", "uninstall"].map(str::to_owned).into());
+    assert_eq!(seen, ["preflight", "run", "start", "test", "uninstall"].map(str::to_owned).into());
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     assert_eq!(policy.hosts, ["host-a", "host-b"].map(str::to_owned).into());
     assert_eq!(policy.device_classes, ["hdd".to_owned()].into());
     assert_eq!(policy.approval.map(|plan| plan.hash.to_string()).as_deref(), Some("0123456789abcdef"));
-    let windows: Vec<_> = policy.windows.iter().map(ToString::to_string).collect();
-    assert_eq!(windows, ["22:00-05:00", "12:00-13:00"]);
+    let windows = "Mon-Fri 22:00-05:00, Sat,Sun 00:00-24:00 Europe/Berlin";
+    assert_eq!(policy.windows.to_string(), windows);
     assert!(policy.confirmed && policy.scales_operator && policy.deployment_by == DeploymentBy::ByRook);
     assert_eq!(policy.at_once, 4);
     let Command::Run(args) = parsed(in_set(&of_set("defaults"), "run")).command else { panic!("no run") };
@@ -231,11 +231,12 @@ fn pods_never_get_a_sidecar() {
 #[test]
 fn pod_settings_of_the_values_apply_to_every_pod() {
     let all = of_set("all");
-    assert_eq!(all.len(), 4);
+    assert_eq!(all.len(), 5);
     for workload in &all {
         let (metadata, pod) = (&template_of(workload)["metadata"], &template_of(workload)["spec"]);
         let container = container_of(workload);
-        for labels in [&workload["metadata"]["labels"], &job_of(workload)["metadata"]["labels"]] {
+        let objects = [&workload["metadata"]["labels"], &job_of(workload)["metadata"]["labels"]];
+        for labels in objects.into_iter().filter(|_| workload["kind"] != "Pod") {
             assert_eq!((&labels["team"], labels.get("cost-centre")), (&json!("storage"), None));
         }
         // Labels for pods take precedence over labels for everything.
@@ -255,38 +256,7 @@ fn pod_settings_of_the_values_apply_to_every_pod() {
         }
         let env = container["env"].as_array().unwrap();
         assert!(env.contains(&json!({"name": "RUST_LOG", "value": "osd_migrate=debug,warn"})));
-    }
-}
-
-/// Checks that an invalid window is refused before a run.
-///
-/// The schema refuses it, or, if the schema cannot detect it, the template.
-#[test]
-fn window_is_valid_in_chart_and_program_alike() {
-    let schema: Value = serde_json::from_str(&read("charts/osd-migrate/values.schema.json")).unwrap();
-    let pattern = schema["properties"]["run"]["properties"]["windows"]["items"]["pattern"].as_str().unwrap();
-    let pattern = Regex::new(pattern).unwrap();
-    let of_a_day = (0..=25).flat_map(|hour| [0, 30, 59, 60].map(|minute| format!("{hour:02}:{minute:02}")));
-    let ends: Vec<String> =
-        of_a_day.chain(["9:00", "09:0", "+9:00", "0900", "", "٠٩:00"].map(str::to_owned)).collect();
-    let pairs = ends.iter().flat_map(|from| ends.iter().map(move |to| format!("{from}-{to}")));
-    let unusual =
-        ["22:00", "22:00-05:00 ", " 22:00-05:00", "22:00 - 05:00", "22:00-05:00-06:00", "22:00-05:00\n"];
-    let mut empty = 0;
-    for text in pairs.chain(unusual.map(str::to_owned)) {
-        let parsed = text.parse::<Window>();
-        assert_eq!(pattern.is_match(&text), parsed != Err(BadWindow::Form), "{text:?}: {parsed:?}");
-        empty += usize::from(parsed == Err(BadWindow::Empty));
-    }
-    assert_eq!(empty, 24 * 3 + 1, "each time of the table, and 00:00-24:00");
-    // A real Helm refuses those that only the template detects, as its table lists.
-    let refused = read("tests/chart/refused.tsv");
-    let window = |line: &str| Some(line.strip_prefix("run.windows={")?.split_once('}')?.0.to_owned());
-    let refused: Vec<_> =
-        refused.lines().filter_map(window).map(|text| (text.parse::<Window>(), text)).collect();
-    assert!(refused.iter().all(|(parsed, _)| parsed.is_err()), "{refused:?}");
-    for text in ["22:00-22:00", "00:00-24:00"] {
-        assert!(refused.contains(&(Err(BadWindow::Empty), text.to_owned())), "{text}: {refused:?}");
+        assert_eq!(env.last().unwrap(), &json!({"name": "HTTPS_PROXY", "value": "http://proxy:3128"}));
     }
 }
 
@@ -319,7 +289,8 @@ fn roles_have_no_wildcard_and_read_secrets_only_by_name() {
     let theirs = ["osd-migrate-rook-ceph", "osd-migrate-rook-ceph-preflight"];
     let openshift =
         ["osd-migrate-scc", "osd-migrate-node-scc", "osd-migrate-preflight-scc", "osd-migrate-start-scc"];
-    let all = ours.into_iter().chain(theirs).chain(openshift);
+    // The account of runs has its name from the values.
+    let all = ours.into_iter().chain(theirs).chain(openshift).chain(["storage-scc"]);
     assert_eq!(seen, all.map(str::to_owned).collect());
 }
 
@@ -360,7 +331,7 @@ fn openshift_accounts_may_use_the_sccs_that_their_pods_need() {
     for (set, documents) in documents() {
         let found = constraints_of(&documents);
         let runner = match set.as_str() {
-            "openshift" => "nonroot-v2",
+            "openshift" | "existing-account" => "nonroot-v2",
             // nonroot-v2 has allowHostNetwork: false, hostnetwork-v2 takes no user 167.
             "openshift-host-network" => "privileged",
             _ => {

@@ -119,9 +119,21 @@ fn without_namespace(words: Vec<String>) -> Vec<String> {
     words.into_iter().skip(skips).collect()
 }
 
+/// Splits a line at spaces, except between double quotes.
+fn split(line: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), line.trim_start());
+    while !rest.is_empty() {
+        let quoted = rest.strip_prefix('"').and_then(|after| after.split_once('"'));
+        let (word, left) = quoted.or_else(|| rest.split_once(char::is_whitespace)).unwrap_or((rest, ""));
+        found.push(word);
+        rest = left.trim_start();
+    }
+    found
+}
+
 fn words(rest: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for word in rest.lines().next().unwrap_or_default().split_whitespace() {
+    for word in split(rest.lines().next().unwrap_or_default()) {
         let bare = word.trim_end_matches(['.', ',', ';', ':', ')', '\'', '`', '"', '*', '|', ']']);
         let ends = bare.len() < word.len() && !word.ends_with("...");
         let (bare, ends) =

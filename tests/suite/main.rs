@@ -13,6 +13,7 @@
 
 mod begin;
 mod chart;
+mod chart_objects;
 mod classify;
 mod commands;
 mod corpus;
@@ -42,6 +43,7 @@ mod steps;
 mod story;
 mod style;
 mod support;
+mod windows;
 
 /// Allocator for the searches, which clone whole worlds.
 #[global_allocator]

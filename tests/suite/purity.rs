@@ -1,8 +1,9 @@
 //! Modules know only what they must. The domain decides and does nothing else: its sources name no runtime,
 //! no clock, no output, no unordered map.
 //!
-//! Of crates the domain imports serde, thiserror, chrono's types, uuid, and regex: the filters for disks are
-//! regular expressions of their owner's, and matching one depends on nothing but pattern and text.
+//! Of crates the domain imports serde, thiserror, chrono's types, uuid, jiff's time zones (from its own
+//! tables, not from files), and regex: the filters for disks are regular expressions of their owner's, and
+//! matching one depends on nothing but pattern and text.
 
 use std::fs;
 use std::path::{Path, PathBuf};

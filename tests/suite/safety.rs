@@ -206,12 +206,17 @@ fn accounts() -> BTreeSet<String> {
     found
 }
 
+/// Names in the sets of values in `tests/chart/values`: an owner's name for the account of runs.
+const OF_OWNERS: [&str; 2] = ["storage", "storage-migration"];
+
 #[test]
 fn service_accounts_are_all_named_on_the_page_of_rights() {
     let page = read("docs/reference/rights.md");
     let accounts = accounts();
     assert!(accounts.len() >= 4, "they moved: {accounts:?}");
     let listed: Vec<&str> = quoted(&page).collect();
-    let unlisted: Vec<_> = accounts.iter().filter(|name| !listed.contains(&name.as_str())).collect();
+    let is_unlisted =
+        |name: &&String| !listed.contains(&name.as_str()) && !OF_OWNERS.contains(&name.as_str());
+    let unlisted: Vec<_> = accounts.iter().filter(is_unlisted).collect();
     assert!(unlisted.is_empty(), "not in docs/reference/rights.md: {unlisted:?}");
 }

@@ -1,15 +1,30 @@
-{{/* Labels of all objects. */}}
+{{/*
+Labels of an object: those that Kubernetes recommends, and the owner's. The root, or dict: root, component (run if it is not given).
+*/}}
 {{- define "osd-migrate.labels" -}}
-app.kubernetes.io/name: osd-migrate
-{{- with .Values.labels }}
+{{- $root := .root | default . -}}
+{{- include "osd-migrate.ownLabels" . }}
+{{- with $root.Values.labels }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* Labels that no value replaces. As above. */}}
+{{- define "osd-migrate.ownLabels" -}}
+{{- $root := .root | default . -}}
+app.kubernetes.io/name: osd-migrate
+app.kubernetes.io/instance: {{ quote $root.Release.Name }}
+app.kubernetes.io/version: {{ quote $root.Chart.AppVersion }}
+app.kubernetes.io/component: {{ .component | default "run" }}
+app.kubernetes.io/part-of: osd-migrate
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name ($root.Chart.Version | replace "+" "_") | trunc 63 | quote }}
 {{- end }}
 
 {{/* Metadata of a pod. dict: root, part */}}
 {{- define "osd-migrate.podMetadata" -}}
 labels:
-  app.kubernetes.io/name: osd-migrate
+  {{- include "osd-migrate.ownLabels" (dict "root" .root "component" .part) | nindent 2 }}
   osd-migrate.io/part: {{ .part }}
   sidecar.istio.io/inject: "false" # a sidecar would prevent the Job from ending
   linkerd.io/inject: disabled
@@ -28,7 +43,8 @@ annotations:
 {{- define "osd-migrate.podSpec" -}}
 {{- $values := .root.Values -}}
 restartPolicy: Never
-serviceAccountName: {{ .account }}
+serviceAccountName: {{ quote .account }}
+automountServiceAccountToken: true # the program talks to the API
 enableServiceLinks: false
 {{- with $values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 0 }}
@@ -84,6 +100,9 @@ containers:
   {{- end }}
   {{- with $values.log }}
   - {name: RUST_LOG, value: {{ quote . }}}
+  {{- end }}
+  {{- with $values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
   resources: {{- toYaml $values.resources | nindent 4 }}
   securityContext:
@@ -157,6 +176,11 @@ volumes:
 {{- end }}
 {{- end }}
 
+{{/* ServiceAccount of runs and of the uninstall hook. */}}
+{{- define "osd-migrate.account" -}}
+{{ .Values.serviceAccount.name | default "osd-migrate" }}
+{{- end }}
+
 {{/* Secret with the Ceph user. The Role allows to read no other Secret. */}}
 {{- define "osd-migrate.cephSecret" -}}
 {{ .Values.ceph.secretName | default "rook-ceph-mon" }}
@@ -172,13 +196,8 @@ volumes:
 {{- with .hosts }}{{ $args = concat $args (list "--host" (join "," .)) }}{{ end -}}
 {{- with .deviceClasses }}{{ $args = concat $args (list "--device-class" (join "," .)) }}{{ end -}}
 {{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
-{{- range .windows -}}
-{{- $ends := splitList "-" . -}}
-{{- if eq (first $ends) (last $ends | replace "24:00" "00:00") -}}
-{{- fail (printf "run.windows: the window %s ends when it begins. For the whole day, leave run.windows empty" .) -}}
-{{- end -}}
-{{- end -}}
-{{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
+{{- range .windows }}{{ $args = concat $args (list "--window" .) }}{{ end -}}
+{{- if ne $.Values.timeZone "UTC" }}{{ $args = concat $args (list "--time-zone" $.Values.timeZone) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if .clusterStatus }}{{ $args = append $args "--cluster-status" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
@@ -241,7 +260,7 @@ template:
     {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" .args) | nindent 4 }}
 {{- end }}
 
-{{/* Right to use security context constraints of OpenShift. dict: root, account, constraints, hook */}}
+{{/* Right to use security context constraints of OpenShift. dict: root, component, account, constraints, hook */}}
 {{- define "osd-migrate.constraints" -}}
 {{- $name := printf "%s-scc" .account }}
 {{- $hook := dict "helm.sh/hook" "pre-upgrade" "helm.sh/hook-weight" "-10" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded,hook-failed" }}
@@ -250,7 +269,7 @@ kind: Role
 metadata:
   name: {{ $name }}
   namespace: {{ quote .root.Release.Namespace }}
-  labels: {{- include "osd-migrate.labels" .root | nindent 4 }}
+  labels: {{- include "osd-migrate.labels" . | nindent 4 }}
   {{- if .hook }}
   annotations: {{- toYaml $hook | nindent 4 }}
   {{- end }}
@@ -262,11 +281,11 @@ kind: RoleBinding
 metadata:
   name: {{ $name }}
   namespace: {{ quote .root.Release.Namespace }}
-  labels: {{- include "osd-migrate.labels" .root | nindent 4 }}
+  labels: {{- include "osd-migrate.labels" . | nindent 4 }}
   {{- if .hook }}
   annotations: {{- toYaml $hook | nindent 4 }}
   {{- end }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }}}
 subjects:
-- {kind: ServiceAccount, name: {{ .account }}, namespace: {{ quote .root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ quote .account }}, namespace: {{ quote .root.Release.Namespace }}}
 {{- end }}

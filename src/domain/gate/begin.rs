@@ -51,7 +51,7 @@ fn not_paused(seen: &Observation) -> Gate {
 fn window(view: View<'_>) -> Gate {
     shut_if(!view.policy.is_open_at(view.seen.at), || Reason::OutsideWindow {
         windows: view.policy.windows.clone(),
-        opens_at: view.policy.opens_at(view.seen.at),
+        opens_at: view.policy.windows.opens_after(view.seen.at),
     })
 }
 

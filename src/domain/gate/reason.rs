@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::approval::PlanHash;
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
-use crate::domain::policy::Window;
+use crate::domain::windows::Windows;
 
 /// Reason why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
@@ -230,10 +230,10 @@ pub enum Reason {
         /// since when, if known
         since: Option<DateTime<Utc>>,
     },
-    /// No window is open at this time of day.
+    /// No window is open at this time.
     OutsideWindow {
         /// declared windows
-        windows: Vec<Window>,
+        windows: Windows,
         /// time when the next window opens
         opens_at: Option<DateTime<Utc>>,
     },

@@ -223,8 +223,8 @@ impl fmt::Display for Reason {
                 write!(f, "runs are cancelled{}. To allow runs again: {RESUME}", since(*at))
             }
             Self::OutsideWindow { windows, opens_at } => {
-                write!(f, "the time is outside of the window {} UTC", names(windows))?;
-                opens_at.map_or(Ok(()), |at| write!(f, "; it opens at {}", at.format("%Y-%m-%d %H:%MZ")))
+                write!(f, "the time is outside of the window {windows}")?;
+                opens_at.map_or(Ok(()), |at| write!(f, "; it opens at {}", windows.zone().format(at)))
             }
             Self::FailureLimit { quarantined } => write!(
                 f,

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::names::{INSTALL, MANAGED_BY, NAME, OURS, PREFIX, is_scheduled};
+use crate::k8s::names::{CHART, COMPONENT, INSTALL, MANAGED_BY, NAME, OURS, PREFIX, is_scheduled};
 
 /// Values that the downward API gives a pod about itself, by environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl More {
 
 /// Returns the entries that are neither ours nor added by the Job controller.
 fn not_ours(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
-    let is_ours = |key: &str| [NAME, MANAGED_BY].contains(&key) || key.starts_with(PREFIX);
+    let is_ours = |key: &str| [NAME, MANAGED_BY, COMPONENT, CHART].contains(&key) || key.starts_with(PREFIX);
     let is_of_job =
         |key: &str| ["controller-uid", "job-name"].contains(&key) || key.starts_with("batch.kubernetes.io/");
     let backups = all.into_iter().flatten().filter(|(key, _)| !is_ours(key) && !is_of_job(key));
@@ -183,9 +183,10 @@ mod tests {
     fn job_labels_of_the_user_exclude_ours_and_the_controllers() {
         let job = json!({
             "metadata": {"name": "m", "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run",
-                "team": "storage"}},
+                "app.kubernetes.io/component": "run", "helm.sh/chart": "osd-migrate-1", "team": "storage"}},
             "spec": {"template": {"spec": {"containers": []}, "metadata": {
                 "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run", "job-name": "m",
+                    "app.kubernetes.io/component": "run", "app.kubernetes.io/instance": "storage",
                     "controller-uid": "j", "batch.kubernetes.io/job-name": "m", "team": "storage", "cost-centre": "1"},
                 "annotations": {"example.org/logs": "true"}}}},
         });
@@ -194,7 +195,11 @@ mod tests {
             |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let expected = More {
             labels: pairs(&[("team", "storage")]),
-            pod_labels: pairs(&[("team", "storage"), ("cost-centre", "1")]),
+            pod_labels: pairs(&[
+                ("app.kubernetes.io/instance", "storage"),
+                ("team", "storage"),
+                ("cost-centre", "1"),
+            ]),
             pod_annotations: pairs(&[("example.org/logs", "true")]),
         };
         assert_eq!(more, expected);

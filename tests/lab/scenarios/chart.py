@@ -30,6 +30,7 @@ def run(world):
     umbrella(world)
     helm(world, "install")
     in_its_own_ceph_image(world)
+    tested(world)
     assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "the CronJob is not suspended"
     helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
     can_i(world)
@@ -103,6 +104,16 @@ def in_its_own_ceph_image(world):
     ceph = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
     assert images == ["lab.local/osd-migrate:dev", ceph], images
     world.say(f"Helm read the Ceph image of the runner from the CephCluster: {ceph}")
+
+
+def tested(world):
+    """Checks that `helm test` prints the plan, changes nothing and leaves no pod."""
+    written = world.written()
+    said = run_helm(world, "test", "osd-migrate")
+    assert "Succeeded" in said and all(f"osd.{osd}" in said for osd in (0, 1, 5)), said
+    assert world.written() == written and not world.records(), said
+    assert not world.get("pod", "osd-migrate-test"), "the Pod of helm test still exists"
+    world.say("helm test: prints the plan, changes nothing, leaves no pod")
 
 
 def can_i(world):

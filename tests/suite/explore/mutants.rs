@@ -96,8 +96,7 @@ fn searches() -> Vec<Search> {
     let replicated = example::replicated;
     let new = Search::new;
     let shut = |name, world| Search { stays_shut: true, ..new(name, world, nothing, (0, 0, 0)) };
-    let closed =
-        || Policy { windows: ["03:00-03:01".parse().unwrap()].into_iter().collect(), ..Policy::default() };
+    let closed = || Policy { windows: "03:00-03:01".parse().unwrap(), ..Policy::default() };
     let mut searches = vec![
         shut("two replicas", || example::replicated_as(2, 1, 1)),
         shut("min_size as size", || example::replicated_as(3, 3, 1)),

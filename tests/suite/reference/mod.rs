@@ -1,4 +1,5 @@
-//! Generated pages: the command line, the values of the chart, and the sample of `rehearse` in README.md.
+//! Generated pages: the command line, the values of the chart, its README, and the sample of `rehearse` in
+//! README.md.
 //!
 //! To write them: `REFERENCE_WRITE=1 cargo test --locked --test suite reference::`, then read the difference.
 
@@ -54,6 +55,11 @@ fn command_line_page_is_up_to_date() {
 #[test]
 fn values_page_is_up_to_date() {
     check("docs/reference/values.md", &values::page());
+}
+
+#[test]
+fn readme_of_the_chart_is_up_to_date() {
+    check("charts/osd-migrate/README.md", &values::readme());
 }
 
 #[test]

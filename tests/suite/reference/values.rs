@@ -69,6 +69,64 @@ pub(super) fn page() -> String {
     format!("{HEAD}{}", keys.iter().map(section).collect::<String>())
 }
 
+const README_HEAD: &str = "# osd-migrate
+
+<!-- Generated from values.yaml: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
+
+Brings every OSD of a Rook/Ceph cluster to the storage that the CephCluster declares, one at a time, with the same id.
+
+## Install
+
+The chart comes with a release, as `oci://REGISTRY/charts/osd-migrate`. Install it once, into the namespace of the
+CephCluster:
+
+    helm install osd-migrate oci://REGISTRY/charts/osd-migrate -n rook-ceph
+
+The installation changes nothing and starts no pod. Read the plan first. It changes nothing, either:
+
+    kubectl osd-migrate -n rook-ceph plan
+
+To check that a run could read the cluster, with the account of runs:
+
+    helm test osd-migrate -n rook-ceph
+
+The notes after the installation say how to confirm and to start a run, with kubectl alone, too.
+
+## Values
+
+A wrong value fails before anything is changed, with a sentence that says what to write.
+
+| value | default | meaning |
+| --- | --- | --- |
+";
+
+const README_TAIL: &str = "
+## Uninstall
+
+    helm uninstall osd-migrate -n rook-ceph
+
+A hook fails while an OSD is in progress, and restores what was changed temporarily.
+";
+
+/// Returns the README of the chart.
+pub(super) fn readme() -> String {
+    let keys = keys();
+    let cell = |text: &str| text.replace('|', "\\|");
+    // A switch has its comment above the part that it switches, and maps with defaults above their keys.
+    let comment = |key: &Key| {
+        let above = &key.path[..key.path.len() - 1];
+        let part = keys.iter().find(|part| part.path == above).map_or("", |part| part.comment.as_str());
+        if key.comment.is_empty() { part.to_owned() } else { key.comment.clone() }
+    };
+    let row = |key: &Key| {
+        let (name, comment) = (key.path.join("."), comment(key));
+        assert!(!comment.is_empty(), "values.yaml: {name} has no comment");
+        format!("| `{name}` | `{}` | {} |\n", cell(&key.default), cell(&comment))
+    };
+    let rows: String = keys.iter().filter(|key| !key.default.is_empty()).map(row).collect();
+    format!("{README_HEAD}{rows}{README_TAIL}")
+}
+
 fn paragraph(comment: &str) -> String {
     if comment.is_empty() { String::new() } else { format!("\n{}\n", wrapped(comment, "")) }
 }

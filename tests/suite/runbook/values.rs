@@ -87,7 +87,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         },
         Reason::Paused { since },
         Reason::Cancelled { since },
-        Reason::OutsideWindow { windows: vec!["22:00-05:00".parse().unwrap()], opens_at: since },
+        Reason::OutsideWindow { windows: "22:00-05:00".parse().unwrap(), opens_at: since },
         Reason::FailureLimit { quarantined: BTreeSet::from([OsdId(3), osd]) },
         Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
         Reason::DisksNotInspected { node: node.clone(), why: None },
