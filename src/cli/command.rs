@@ -16,13 +16,19 @@ const CLUSTER: &str = "Cluster";
 /// Heading of the options that print help.
 const HELP: &str = "Help";
 
-/// Migrate every OSD of a Rook/Ceph cluster to the declared storage. Each OSD keeps its id.
+/// Migrate OSDs of Rook/Ceph to the declared storage.
 ///
-/// Exit codes: 0 finished; 2 wrong usage; 3 cancelled; 10 halted: a person must act; 11
+/// Each OSD of the cluster keeps its id. Exit codes: 0 finished; 2 wrong usage; 3 cancelled; 10 halted: a person must act; 11
 /// finished, but OSDs were quarantined after a failure; 12 finished, but OSDs were refused or skipped; any
 /// other: try again.
 #[derive(Debug, Parser)]
-#[command(name = "osd-migrate", version, max_term_width = 100, disable_help_flag = true)]
+#[command(
+    name = "osd-migrate",
+    version,
+    max_term_width = 100,
+    disable_help_flag = true,
+    disable_version_flag = true
+)]
 #[command(after_help = examples::PROGRAM)]
 pub struct Cli {
     /// Namespace of the CephCluster.
@@ -66,6 +72,9 @@ pub struct Cli {
         hide_short_help = true
     )]
     pub ceph_timeout: u64,
+    /// Print the version.
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = HELP)]
+    pub version: Option<bool>,
     /// Print the usual options.
     #[arg(short, long, global = true, action = ArgAction::HelpShort, help_heading = HELP)]
     pub help: Option<bool>,
@@ -160,6 +169,7 @@ pub enum Command {
     /// Helm runs this command after an install or an upgrade. The command creates the Job from the CronJob,
     /// and returns at once. Each revision gets one Job, even if this command is repeated: osd-migrate-r5 for
     /// revision 5.
+    #[command(hide = true)]
     Start {
         /// Revision of the Helm release.
         #[arg(long, value_name = "NUMBER")]
@@ -169,6 +179,7 @@ pub enum Command {
     ///
     /// Helm runs this command in a Job before an uninstall. The command starts no migration. Exit codes: 0
     /// restored; 3 refused: an OSD is in progress, or was quarantined after its stop.
+    #[command(hide = true)]
     Uninstall,
     /// Explain the code of a message, offline.
     ///

@@ -4,8 +4,7 @@ pub(super) const PROGRAM: &str = "\
 Examples:
   osd-migrate rehearse
   osd-migrate -n rook-ceph plan
-  osd-migrate -n rook-ceph status --watch
-  osd-migrate run --help";
+  osd-migrate -n rook-ceph status --watch";
 
 pub(super) const REHEARSE: &str = "\
 Examples:

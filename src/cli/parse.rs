@@ -49,7 +49,7 @@ mod tests {
             assert!(text.contains("tip: a similar subcommand exists: 'status'"), "{text}");
             assert!(!text.contains("start") && !text.contains("unin"), "{text}");
         }
-        for typed in ["provide", "started", "runs-now", "cansel-all", "--provision"] {
+        for typed in ["provide", "started", "runs-now", "cansel-all"] {
             let text = refused(&[typed]);
             assert!(!text.contains("tip:"), "{text}");
         }

@@ -11,6 +11,9 @@ use crate::domain::policy::{self, Limits, Policy, Window};
 /// Text that confirms a run.
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 
+/// Heading of the limits.
+const LIMITS: &str = "Limits";
+
 /// Arguments of `run`, and of `plan`, which shows what `run` would do.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -65,34 +68,37 @@ pub enum RequireClean {
 
 /// Limits of failures and waits.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Number of OSDs that may fail after their stop before the run ends.
     ///
     /// OSDs that fail before their stop are skipped and reported.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(0..=100))]
-    #[arg(hide_short_help = true)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub failure_limit: u32,
     /// Time for the daemon of a new OSD to come up.
     ///
     /// After this time, the OSD is quarantined, and Ceph may restore its data on other OSDs.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub start_limit: TimeDelta,
     /// Time for which a stopped OSD keeps the flag noout.
     ///
     /// After this time, Ceph may restore its data on other OSDs.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub noout_limit: TimeDelta,
     /// Pause before a node agent that failed after the stop is started again.
     ///
     /// Each later pause is four times as long.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub agent_retry_pause: TimeDelta,
     /// Time for which a run waits for OSDs that only their own state blocks (their node is cordoned or not
     /// Ready).
     ///
     /// After this time, the run ends and reports them.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub skip_after: TimeDelta,
 }
 

@@ -19,7 +19,26 @@ pub(super) fn width() -> Width {
 /// Returns whether the log has colours: only on a terminal that has them, and not if NO_COLOR is set
 /// (<https://no-color.org>).
 pub fn is_coloured() -> bool {
-    let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());
-    let is_dumb = environment("TERM").is_some_and(|term| term == "dumb");
-    std::io::stderr().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+    has_colours(
+        std::io::stderr().is_terminal(),
+        environment("NO_COLOR").as_deref(),
+        environment("TERM").as_deref(),
+    )
+}
+
+fn has_colours(is_terminal: bool, no_color: Option<&str>, term: Option<&str>) -> bool {
+    is_terminal && no_color.is_none_or(str::is_empty) && term != Some("dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_has_colours_only_on_a_terminal_and_without_no_color() {
+        assert!(has_colours(true, None, Some("xterm")) && has_colours(true, Some(""), None));
+        assert!(!has_colours(false, None, Some("xterm")));
+        assert!(!has_colours(true, Some("1"), Some("xterm")));
+        assert!(!has_colours(true, None, Some("dumb")));
+    }
 }

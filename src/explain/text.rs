@@ -72,7 +72,7 @@ fn beginning(text: &str, room: usize) -> String {
         found.push_str(word);
         found.push(' ');
     }
-    if found.is_empty() { found } else { format!("{}...", found.trim_end()) }
+    if found.is_empty() { found } else { format!("{}...", found.trim_end_matches([' ', '.', ':', ','])) }
 }
 
 fn one(entry: &Entry, width: Width, named: &dyn Fn(&str) -> String) -> String {
@@ -85,7 +85,7 @@ fn one(entry: &Entry, width: Width, named: &dyn Fn(&str) -> String) -> String {
 fn about(section: &Section, width: Width, named: &dyn Fn(&str) -> String) -> Option<String> {
     let intro: Vec<&str> = section.body.lines().take_while(|line| !line.starts_with("- ")).collect();
     let intro = lines(&intro.join("\n"), width, named);
-    (!intro.is_empty()).then(|| format!("{}: {intro}", section.heading))
+    (!intro.is_empty()).then(|| format!("{}\n\n{intro}", section.heading))
 }
 
 /// Returns the codes that the entries refer to.
@@ -147,7 +147,7 @@ mod tests {
         let text = explained("not-confirmed", Some(&names), Width::of(80));
         assert!(text.starts_with("not-confirmed\n  the migration is not confirmed."), "{text}");
         assert!(text.contains("kubectl -n ceph-a patch cephcluster store --type merge"), "{text}");
-        assert!(text.contains("\n\nReasons: Why a gate is not open."), "{text}");
+        assert!(text.contains("\n\nReasons\n\nWhy a gate is not open."), "{text}");
         for placeholder in ["NAMESPACE", "CEPHCLUSTER", "rook-ceph ", "]("] {
             assert!(!text.contains(placeholder), "{placeholder}: {text}");
         }

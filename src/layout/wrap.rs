@@ -45,8 +45,9 @@ pub fn fitted(text: &str, width: Width) -> String {
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let whole: Vec<Range<usize>> = spans(line).chain(commands(line)).collect();
     let is_within = |at: usize| whole.iter().any(|range| range.contains(&at));
-    let begins = |(at, _): &(usize, &str)| !is_within(*at);
-    let ends: Vec<usize> = line.match_indices(' ').filter(begins).map(|(at, _)| at + 1).collect();
+    let is_last = |at: usize| !line.get(at + 1..).is_some_and(|rest| rest.starts_with(' '));
+    let spaces = line.match_indices(' ').map(|(at, _)| at);
+    let ends: Vec<usize> = spaces.filter(|at| is_last(*at) && !is_within(*at)).map(|at| at + 1).collect();
     let starts = std::iter::once(0).chain(ends.clone());
     let words = starts.zip(ends.into_iter().chain([line.len()])).filter_map(|(from, to)| line.get(from..to));
     Box::new(words.filter(|word| !word.is_empty()).map(Word::from).collect::<Vec<_>>().into_iter())
@@ -88,6 +89,8 @@ mod tests {
         assert_eq!(fitted(text, Width::of(40)), lines);
         assert_eq!(fitted(text, Width::Unknown), text);
         assert_eq!(fitted("", Width::of(40)), "");
+        let row = format!("osd.0  {}   x", "y".repeat(40));
+        assert!(fitted(&row, Width::of(40)).lines().all(|line| !line.ends_with(' ')));
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod steps;
 mod story;
 mod style;
 mod support;
+mod terminal;
 
 /// Allocator for the searches, which clone whole worlds.
 #[global_allocator]

@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// Creates a Job with two arguments, and returns the request.
-    async fn created(look: Option<Look>) -> Value {
+    async fn created(kind: Option<Look>) -> Value {
         let (sender, receiver) = std::sync::mpsc::channel();
         let script = vec![
             on(CRONJOB, 200, cron_job()),
@@ -255,7 +255,7 @@ mod tests {
         let created = play(script, async |k8s| {
             let template = k8s.template().await.unwrap();
             assert_eq!(template.arguments(), ["run", "--skip", "osd.3"]);
-            k8s.create_command_job(&template, "look", &["plan".to_owned()], look).await
+            k8s.create_command_job(&template, "look", &["plan".to_owned()], kind).await
         });
         assert_eq!(created.await.unwrap(), look());
         receiver.recv().unwrap()
