@@ -95,11 +95,11 @@ async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<String, Exit> {
         said: read.said.as_ref(),
         now: WallClock.now(),
     };
-    let width = width();
+    let (width, plain) = (width(), names.without_access());
     Ok(match output {
         StatusOutput::Table => fitted(&names.complete(&show::status_text(&status, width)), width),
-        StatusOutput::Json => names.complete(&format!("{:#}", show::status_json(&status))),
-        StatusOutput::Yaml => names.complete(&show::yaml(&show::status_json(&status))),
+        StatusOutput::Json => plain.complete(&format!("{:#}", show::status_json(&status))),
+        StatusOutput::Yaml => plain.complete(&show::yaml(&show::status_json(&status))),
     })
 }
 

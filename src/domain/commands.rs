@@ -64,6 +64,12 @@ impl Names {
         })
     }
 
+    /// Returns the names for documents that programs read: how a person reached the cluster does not matter.
+    #[must_use]
+    pub fn without_access(&self) -> Self {
+        Self { access: String::new(), ..self.clone() }
+    }
+
     /// Returns the text of a page with the names of this cluster in place of those of the examples.
     pub fn in_page(&self, text: &str) -> String {
         let operator = self.operator_namespace.as_ref().unwrap_or(&self.namespace);

@@ -17,18 +17,18 @@ const DEFINITIONS: (&str, &str) = ("recover-by-hand.md", "before-you-type");
 ///
 /// The names of a cluster replace those of the examples, if they are known.
 pub fn entry_text(pages: &Pages, entries: &[&Entry], names: Option<&Names>, width: Width) -> String {
-    let named = |text: &str| names.map_or_else(|| text.to_owned(), |names| names.in_page(text));
+    let fill = |text: &str| names.map_or_else(|| text.to_owned(), |names| names.in_page(text));
     let mut parts = Vec::new();
     let mut above: Vec<&Section> = Vec::new();
     for entry in entries {
-        parts.push(one(entry, width, &named));
+        parts.push(one(entry, width, &fill));
         above.extend(pages.sections_of(entry));
     }
     let mut seen = BTreeSet::new();
     above.retain(|section| seen.insert(section.heading));
-    parts.extend(above.iter().filter_map(|section| about(section, width, &named)));
+    parts.extend(above.iter().filter_map(|section| about(section, width, &fill)));
     parts.extend(see_also(entries, pages));
-    parts.extend(guides(entries, pages).iter().map(|section| guide(section, width, &named)));
+    parts.extend(guides(entries, pages).iter().map(|section| guide(section, width, &fill)));
     if names.is_none() {
         parts.push(without_names(entries.first().copied(), width));
     }

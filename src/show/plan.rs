@@ -84,7 +84,9 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     let mut table = Rows::new(&header.collect::<Vec<_>>());
     let rows: Vec<_> = plan.shown(detail.all).map(|line| plan.row(line, detail.wide)).collect();
     if !rows.is_empty() {
-        rows.into_iter().for_each(|row| table.add(row));
+        for row in rows {
+            table.add(row);
+        }
         parts.push(table.text(detail.width));
     }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use osd_migrate::domain::classify::Refusal;
+use osd_migrate::domain::drift::Finding;
+use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
-use osd_migrate::domain::next::{Saving, Summary};
+use osd_migrate::domain::inventory::Rejection;
+use osd_migrate::domain::ledger::Unreadable;
+use osd_migrate::domain::next::{Halt, Saving, Summary, Wait};
 use osd_migrate::explain::Pages;
 use osd_migrate::kube_events::REASONS;
 use osd_migrate::report::Event;
@@ -61,13 +66,13 @@ fn codes() -> BTreeSet<String> {
     let ends =
         [Event::Finished(&done), Event::Finished(&cancelled), Event::Lease("")].map(|event| event.code());
     let own = [
-        halts().iter().map(|halt| halt.code()).collect::<Vec<_>>(),
-        waits().iter().map(|wait| wait.code()).collect(),
-        reasons().iter().map(|reason| reason.code()).collect(),
-        refusals().iter().map(|refusal| refusal.code()).collect(),
-        rejections().iter().map(|rejection| rejection.code()).collect(),
-        findings().iter().map(|finding| finding.code()).collect(),
-        unreadable().iter().map(|why| why.code()).collect(),
+        halts().iter().map(Halt::code).collect::<Vec<_>>(),
+        waits().iter().map(Wait::code).collect(),
+        reasons().iter().map(Reason::code).collect(),
+        refusals().iter().map(Refusal::code).collect(),
+        rejections().iter().map(Rejection::code).collect(),
+        findings().iter().map(Finding::code).collect(),
+        unreadable().iter().map(Unreadable::code).collect(),
         ends.to_vec(),
         vec!["run-not-confirmed"],
         REASONS.to_vec(),

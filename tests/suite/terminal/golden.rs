@@ -36,11 +36,15 @@ fn names() -> Names {
 }
 
 fn plan(width: Width) -> String {
+    plan_with(false, width)
+}
+
+fn plan_with(wide: bool, width: Width) -> String {
     let world = World::new();
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
     let devices = BTreeMap::from([(BY_HAND, DISK.to_owned())]);
     let plan = Plan { lines: &lines, devices: &devices, disks: &Disks::default(), rate: Rate::of(None) };
-    let text = show::plan_text(&plan, PlanDetail { all: true, wide: true, width });
+    let text = show::plan_text(&plan, PlanDetail { all: true, wide, width });
     fitted(&names().complete(&text), width)
 }
 
@@ -131,7 +135,7 @@ fn output_fits_the_terminal_and_is_as_recorded() {
 #[test]
 fn output_at_every_width_has_its_names_in_one_piece() {
     for columns in 40..=200 {
-        let text = plan(Width::of(columns));
+        let text = plan_with(true, Width::of(columns));
         assert!(text.contains(DISK), "{columns}:\n{text}");
         let wide = too_wide(&text, columns);
         assert!(wide.is_empty(), "{columns}: {wide:#?}");
