@@ -18,9 +18,9 @@ const HELP: &str = "Help";
 
 /// Migrate OSDs of Rook/Ceph to the declared storage.
 ///
-/// Each OSD of the cluster keeps its id. Exit codes: 0 finished; 2 wrong usage; 3 cancelled; 10 halted: a person must act; 11
-/// finished, but OSDs were quarantined after a failure; 12 finished, but OSDs were refused or skipped; any
-/// other: try again.
+/// Each OSD of the cluster keeps its id. Exit codes: 0 finished; 2 wrong usage; 3 cancelled; 10 halted: a
+/// person must act; 11 finished, but OSDs were quarantined after a failure; 12 finished, but OSDs were
+/// refused or skipped; any other: try again.
 #[derive(Debug, Parser)]
 #[command(
     name = "osd-migrate",

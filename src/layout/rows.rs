@@ -10,7 +10,7 @@ const PADDING: usize = 2;
 /// Length up to which the text of a cell is never wrapped, such as `400.0 GiB`.
 const SHORT: usize = 12;
 
-/// Table with a header. The first column names its rows.
+/// Table with a header, whose first column names the rows.
 #[derive(Debug, Clone)]
 pub struct Rows {
     header: Vec<String>,
