@@ -30,6 +30,8 @@ pub enum Exit {
     OfJob(u8),
     /// 130: interrupted by a person or by Kubernetes.
     Interrupted,
+    /// 141: the reader of the output has closed the pipe, as of a program that SIGPIPE ends.
+    Unread,
 }
 
 impl From<Exit> for ExitCode {
@@ -43,6 +45,7 @@ impl From<Exit> for ExitCode {
             Exit::SomeQuarantined => 11,
             Exit::SomeNotMigrated => 12,
             Exit::Interrupted => 130,
+            Exit::Unread => 141,
             // A code that Kubernetes chose, such as 137.
             Exit::OfJob(killed) => killed,
         })

@@ -34,6 +34,8 @@
 //! | `cluster_status_writer` | status of the CephCluster while a run is at work |
 //! | `kube_events` | which of them become Kubernetes events |
 //! | `show` | tables and JSON of `plan` and `status` |
+//! | `layout` | width of the output, wrapped sentences, tables |
+//! | `explain` | entries of the pages by their codes |
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
@@ -50,10 +52,12 @@ pub mod commands;
 pub mod domain;
 pub mod event_reporter;
 pub mod exit;
+pub mod explain;
 #[cfg(feature = "failpoint")]
 pub mod failpoint;
 pub mod k8s;
 pub mod kube_events;
+pub mod layout;
 pub mod live;
 pub mod memory;
 pub mod node;

@@ -1,12 +1,10 @@
 //! Arguments, logs, exit code. Nothing is decided here.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use osd_migrate::cli::Cli;
-use osd_migrate::commands::{dispatch, ends_itself, interrupted};
+use osd_migrate::cli::parse;
+use osd_migrate::commands::{columns, dispatch, ends_itself, interrupted, is_coloured, written};
 use osd_migrate::exit::Exit;
 use osd_migrate::node;
 
@@ -16,8 +14,11 @@ fn main() -> ExitCode {
         return node::shim::main(std::env::args_os());
     }
     let arguments: Vec<_> = std::env::args_os().collect();
-    let cli = Cli::parse_from(&arguments);
     start_logging();
+    let cli = match parse(&arguments, columns()) {
+        Ok(cli) => cli,
+        Err(text) => return explained(&text).into(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -39,6 +40,12 @@ fn main() -> ExitCode {
     exit.into()
 }
 
+/// Prints help, the version, or what is wrong with the arguments.
+fn explained(text: &clap::Error) -> Exit {
+    let printed = written(text.print());
+    if text.use_stderr() { Exit::WrongUsage } else { printed.map_or_else(|exit| exit, |()| Exit::Finished) }
+}
+
 fn start_logging() {
     // kube's client logs each failed request by itself, without its cause: the error that is returned has it.
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
@@ -47,7 +54,7 @@ fn start_logging() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(is_coloured())
         .with_target(false)
         .init();
 }

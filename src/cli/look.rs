@@ -8,10 +8,12 @@ use crate::rehearse::{Detail, fault};
 /// Arguments of `rehearse`.
 #[derive(Debug, Args)]
 pub struct RehearseArgs {
-    /// Seed of the simulated durations. The same seed gives the same rehearsal.
+    /// Seed of the simulated durations.
+    ///
+    /// The same seed gives the same rehearsal.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
-    /// Fault to inject (--help lists the names). The option can be repeated.
+    /// Fault to inject (--help-all lists the names).
     #[arg(long, value_name = "FAULT[@OSD]", value_parser = fault::parse, long_help = fault::help())]
     pub fault: Vec<fault::RequestedFault>,
     /// Output format.
@@ -20,7 +22,9 @@ pub struct RehearseArgs {
     /// Print only the table and the summary.
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print every line. By default, each OSD except the first takes one line.
+    /// Print every line.
+    ///
+    /// By default, each OSD except the first takes one line.
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -42,7 +46,9 @@ pub struct PlanArgs {
     /// OSDs, limits and confirmation.
     #[command(flatten)]
     pub run: RunArgs,
-    /// List the disks of the nodes, too. A Job on each node reads the disks and changes nothing.
+    /// List the disks of the nodes, too.
+    ///
+    /// A Job on each node reads the disks and changes nothing.
     #[arg(long)]
     pub inventory: bool,
     /// List OSDs that are as declared, too.
@@ -59,8 +65,9 @@ pub struct StatusArgs {
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub output: StatusOutput,
-    /// Show the status again and again, until Ctrl-C. Without a terminal, a line is printed when it changes,
-    /// at most once a minute.
+    /// Show the status again and again, until Ctrl-C.
+    ///
+    /// Without a terminal, the status is printed when it changes, at most once a minute.
     #[arg(short, long, conflicts_with = "output")]
     pub watch: bool,
 }

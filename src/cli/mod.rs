@@ -6,15 +6,26 @@
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
+//! | `parse` | from the words of the command line to the arguments |
+//! | `near` | tips for mistyped words |
+//! | `examples` | examples below the help |
+//! | `complete` | completion of shells and of kubectl |
 
 mod command;
+mod complete;
+mod examples;
 mod forward;
 mod look;
+mod near;
+mod parse;
 mod run;
 
 pub use command::{Cli, Command, NodeCommand};
+pub use complete::{completing_words, completion_script};
 pub use forward::forwarded;
 pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOutput};
+pub use near::near;
+pub use parse::parse;
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::domain::windows::{Windows, Zone};
 /// Text that confirms a run.
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 
+/// Heading of the limits.
+const LIMITS: &str = "Limits";
+
 /// Arguments of `run`, and of `plan`, which shows what `run` would do.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -28,27 +31,38 @@ pub struct RunArgs {
     /// Leave these OSDs as they are: osd.1,osd.5 or a range, osd.1-osd.5.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdRange>,
-    /// Scale Rook's operator to 0 while OSDs are migrated, and back afterwards, if it is older than 1.20 and
-    /// does not support the fence. An operator that is scaled to 0 reconciles no other cluster either.
-    /// Without this option, a run waits until a person has scaled the operator to 0.
+    /// Scale a Rook operator before 1.20 to 0 during the migration.
+    ///
+    /// Such an operator does not support the fence. The run scales it back afterwards. An operator that is
+    /// scaled to 0 reconciles no other cluster either. Without this option, a run waits until a person has
+    /// scaled the operator to 0.
     #[arg(long)]
     pub scale_operator: bool,
-    /// End with exit code 0, not 12, if OSDs were refused. If OSDs were skipped for now (down, on a cordoned
-    /// node), the exit code is still 12. To leave an OSD as it is permanently, use --skip.
-    #[arg(long)]
+    /// End with exit code 0, not 12, if OSDs were refused.
+    ///
+    /// If OSDs were skipped for now (down, on a cordoned node), the exit code is still 12. To leave an OSD as
+    /// it is permanently, use --skip.
+    #[arg(long, hide_short_help = true)]
     pub allow_refused: bool,
     /// Creator of the Deployment of a recreated OSD: osd-migrate, or a running Rook operator of 1.20 or
-    /// later. If Rook has not created the Deployment within 10 minutes, osd-migrate creates it.
+    /// later.
+    ///
+    /// If Rook has not created the Deployment within 10 minutes, osd-migrate creates it.
     #[arg(long, value_enum, value_name = "CREATOR", default_value_t = DeploymentBy::OsdMigrate)]
+    #[arg(hide_short_help = true)]
     pub deployment_by: DeploymentBy,
     /// PGs that must be clean before an OSD is stopped: all PGs of the cluster, or only the PGs on the OSD.
+    ///
     /// With "own", every other PG must still have all its replicas; a balancer may be moving data.
     #[arg(long, value_enum, value_name = "PGS", default_value_t = RequireClean::All)]
+    #[arg(hide_short_help = true)]
     pub require_clean: RequireClean,
-    /// Show the migration in the status of the CephCluster: phase Progressing, message, number of pending
-    /// OSDs, stores. Phase and message are restored at the end. If Rook's operator is running, they are
-    /// written only while the fence is in force.
-    #[arg(long)]
+    /// Show the migration in the status of the CephCluster.
+    ///
+    /// The status has the phase Progressing, a message, the number of pending OSDs, and the stores. Phase and
+    /// message are restored at the end. If Rook's operator is running, they are written only while the fence
+    /// is in force.
+    #[arg(long, hide_short_help = true)]
     pub cluster_status: bool,
     /// Limits of failures and waits.
     #[command(flatten)]
@@ -70,25 +84,36 @@ pub enum RequireClean {
 /// Limits of failures and waits.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// Number of OSDs that may fail after their stop before the run ends. OSDs that fail before their stop
-    /// are skipped and reported.
+    /// Number of OSDs that may fail after their stop before the run ends.
+    ///
+    /// OSDs that fail before their stop are skipped and reported.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(0..=100))]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub failure_limit: u32,
-    /// Time for the daemon of a new OSD to come up. After this time, the OSD is quarantined, and Ceph may
-    /// restore its data on other OSDs.
+    /// Time for the daemon of a new OSD to come up.
+    ///
+    /// After this time, the OSD is quarantined, and Ceph may restore its data on other OSDs.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub start_limit: TimeDelta,
-    /// Time for which a stopped OSD keeps the flag noout. After this time, Ceph may restore its data on other
-    /// OSDs.
+    /// Time for which a stopped OSD keeps the flag noout.
+    ///
+    /// After this time, Ceph may restore its data on other OSDs.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub noout_limit: TimeDelta,
-    /// Pause before a node agent that failed after the stop is started again. Each later pause is four times
-    /// as long.
+    /// Pause before a node agent that failed after the stop is started again.
+    ///
+    /// Each later pause is four times as long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub agent_retry_pause: TimeDelta,
     /// Time for which a run waits for OSDs that only their own state blocks (their node is cordoned or not
-    /// Ready). After this time, the run ends and reports them.
+    /// Ready).
+    ///
+    /// After this time, the run ends and reports them.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub skip_after: TimeDelta,
 }
 
@@ -112,27 +137,36 @@ pub enum DeploymentBy {
 /// Arguments of `provision`, and of `run`, which creates new OSDs too.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// Confirm that OSDs may be destroyed and recreated: --confirm yes-really-migrate-osds. Alternatively,
-    /// set spec.storage.migration.confirmation of the CephCluster.
-    #[arg(long, value_name = "CONFIRMATION", value_parser = confirmation)]
+    /// Confirm that OSDs may be destroyed: yes-really-migrate-osds.
+    ///
+    /// Alternatively, set spec.storage.migration.confirmation of the CephCluster.
+    #[arg(long, value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
-    /// Approve the plan with this hash, and confirm the run: an OSD is migrated or created only while its
-    /// line of that plan holds. `plan` prints the hash.
+    /// Approve the plan with this hash, which `plan` prints.
+    ///
+    /// The run is confirmed, and migrates or creates an OSD only while its line of that plan holds.
     #[arg(long, value_name = "HASH")]
     pub approve: Option<PlanHash>,
-    /// Start OSDs only at these times, daily or on weekdays: 22:00-05:00, "Mon-Fri 22:00-05:00", "Sat,Sun
-    /// 00:00-24:00". Repeat the option, or separate windows by commas. A window over midnight belongs to the
-    /// weekday on which it begins. An OSD that was stopped within the window is finished after it, too.
-    #[arg(long, value_name = "[DAYS ]HH:MM-HH:MM")]
+    /// Start OSDs only at these times, daily or on weekdays: "Mon-Fri 22:00-05:00".
+    ///
+    /// Other examples: 22:00-05:00, "Sat,Sun 00:00-24:00". Repeat the option, or separate windows by commas. A
+    /// window over midnight belongs to the weekday on which it begins. An OSD that was stopped within the
+    /// window is finished after it, too.
+    #[arg(long, value_name = "[DAYS ]HH:MM-HH:MM", hide_short_help = true)]
     pub window: Vec<Windows>,
-    /// Time zone of the windows, as in the IANA database: Europe/Berlin. Its summer time is respected.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    /// Time zone of the windows, as in the IANA database: Europe/Berlin.
+    ///
+    /// Its summer time is respected.
+    #[arg(long, value_name = "ZONE", default_value = "UTC", hide_short_help = true)]
     pub time_zone: Zone,
     /// Number of new OSDs that may be created in parallel on one host.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
+    #[arg(hide_short_help = true)]
     pub at_once: u32,
-    /// Outside of the cluster: create the Job, and return at once. Without this option, the command follows
-    /// the Job and ends with its exit code.
+    /// Create the Job, and return at once.
+    ///
+    /// Outside of the cluster only. Without this option, the command follows the Job and ends with its exit
+    /// code.
     #[arg(long)]
     pub detach: bool,
 }

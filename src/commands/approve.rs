@@ -41,10 +41,10 @@ pub(super) async fn approved(k8s: &std::sync::Arc<K8s>, policy: Policy) -> Resul
         }
         return Ok(Policy { approval: Some(Approval { hash: hash.clone(), lines }), ..policy });
     }
-    let namespace = k8s.namespace();
-    let why = format!(
-        "no plan {hash} is stored in namespace {namespace}. Make a plan, and approve its hash: osd-migrate -n {namespace} plan"
-    );
+    let why = k8s.names().complete(&format!(
+        "no plan {hash} is stored in namespace {}. Make a plan, and approve its hash: osd-migrate -n NAMESPACE plan",
+        k8s.namespace()
+    ));
     let (ledger, _) = Ledgers(k8s.clone()).load().await.map_err(|error| not_loaded(&error))?;
     if ledger.in_flight().next().is_none() {
         return Err(failed(&why, Exit::WrongUsage));

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::cli::{Cli, Command};
 use crate::commands::control::control;
+use crate::commands::explain::explain;
 use crate::commands::node::node;
+use crate::commands::pages::{complete, completion, man, version};
 use crate::commands::plan::plan;
 use crate::commands::preflight::preflight;
 use crate::commands::rehearse::rehearse;
@@ -45,8 +47,8 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
     if let Command::Node { command } = &cli.command {
         return node(command).await;
     }
-    if let Command::Rehearse(args) = &cli.command {
-        return rehearse(args);
+    if let Some(exit) = offline(&cli) {
+        return exit;
     }
     let k8s = match connected(&cli).await {
         Ok(k8s) => Arc::new(k8s),
@@ -69,20 +71,52 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
         Command::Uninstall => uninstall(k8s, timeout).await,
-        Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
+        Command::Rehearse(_)
+        | Command::Explain { .. }
+        | Command::Version
+        | Command::Completion { .. }
+        | Command::Complete { .. }
+        | Command::Man { .. }
+        | Command::Node { .. } => Exit::Finished,
     }
+}
+
+/// Does what needs no cluster; none if the command needs one.
+fn offline(cli: &Cli) -> Option<Exit> {
+    Some(match &cli.command {
+        Command::Rehearse(args) => rehearse(args),
+        Command::Explain { code } => explain(cli, code.as_deref()),
+        Command::Version => version(),
+        Command::Completion { shell } => completion(*shell),
+        Command::Complete { words } => complete(words),
+        Command::Man { folder } => man(folder),
+        Command::Plan(_)
+        | Command::Run(_)
+        | Command::Follow { .. }
+        | Command::Provision(_)
+        | Command::Status(_)
+        | Command::Pause
+        | Command::Cancel
+        | Command::Resume
+        | Command::Retry { .. }
+        | Command::Preflight
+        | Command::Start { .. }
+        | Command::Uninstall
+        | Command::Node { .. } => return None,
+    })
 }
 
 /// Opens the API, in the namespace of the CephCluster.
 async fn connected(cli: &Cli) -> Result<K8s, K8sError> {
     let named = cli.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    let access = Access { kubeconfig: cli.kubeconfig.clone(), context: cli.context.clone() };
     let place = Place {
         namespace: named.unwrap_or(ROOK_NAMESPACE).to_owned(),
         cluster: cli.cluster.clone(),
         operator_namespace: cli.operator_namespace.clone(),
         ceph_secret: cli.ceph_secret.clone(),
+        access: access.options(),
     };
-    let access = Access { kubeconfig: cli.kubeconfig.clone(), context: cli.context.clone() };
     let mut k8s = K8s::connect(place, &access).await?;
     if named.is_none() {
         k8s.locate().await?;

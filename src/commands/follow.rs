@@ -81,7 +81,11 @@ impl<'a> Follower<'a> {
             };
             self.failed_reads = 0;
             match step(&state, &self.read) {
-                Step::Read(pod) => self.read_log(&pod.name).await,
+                Step::Read(pod) => {
+                    if let Err(exit) = self.read_log(&pod.name).await {
+                        return exit;
+                    }
+                }
                 Step::Pass(pod) => {
                     self.report(pod);
                     self.read.insert(pod.name.clone());
@@ -101,7 +105,7 @@ impl<'a> Follower<'a> {
     ///
     /// The pod is read to its end only if it had ended before its log was opened. A log that the server
     /// closed is opened again.
-    async fn read_log(&mut self, pod: &str) {
+    async fn read_log(&mut self, pod: &str) -> Result<(), Exit> {
         let ended = matches!(self.k8s.job_state(self.job).await,
             Ok(Some(state)) if state.pods.iter().any(|seen| seen.name == pod && seen.has_ended));
         let opened = tokio::time::timeout(SILENCE, self.k8s.follow_log(pod, self.last.as_deref())).await;
@@ -112,21 +116,22 @@ impl<'a> Follower<'a> {
                 if ended || matches!(error, K8sError::Forbidden { .. }) {
                     self.read.insert(pod.to_owned());
                 }
-                return;
+                return Ok(());
             }
-            Err(_) => return,
+            Err(_) => return Ok(()),
         };
         let mut lines = pin!(lines);
         while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
             let (time, text) = line.split_once(' ').unwrap_or((&line, ""));
             if self.last.as_deref().is_none_or(|last| time > last) {
-                print_log(text);
+                print_log(text)?;
                 self.last = Some(time.to_owned());
             }
         }
         if ended {
             self.read.insert(pod.to_owned());
         }
+        Ok(())
     }
 
     /// Reports why a pod does not start, if the reason is new, and returns whether it lasts for too long.

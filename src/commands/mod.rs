@@ -11,15 +11,18 @@
 //! | `remote`, `follow` | commands that run in the cluster, typed outside of it: as a Job, and its log |
 //! | `interrupted` | signals |
 //! | `node` | the process of a node agent |
-//! | `pod`, `print` | the pod of this process; its output |
+//! | `explain`, `pages` | `explain`; `version`, `completion`, `man` |
+//! | `pod`, `print`, `terminal` | the pod of this process; its output, and who reads it |
 
 mod approve;
 mod control;
 mod dispatch;
+mod explain;
 mod follow;
 mod interrupted;
 mod inventories;
 mod node;
+mod pages;
 mod plan;
 mod pod;
 mod preflight;
@@ -30,7 +33,10 @@ mod retry;
 mod run;
 mod start;
 mod status;
+mod terminal;
 mod uninstall;
 
 pub use dispatch::{dispatch, ends_itself};
 pub use interrupted::interrupted;
+pub use print::written;
+pub use terminal::{columns, is_coloured};

@@ -9,6 +9,7 @@ use crate::commands::approve::{approved, store};
 use crate::commands::inventories::Inventories;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
+use crate::commands::terminal::width;
 use crate::domain::drift::{self, Finding};
 use crate::domain::estimate::Rate;
 use crate::domain::ledger::{Ledger, Record};
@@ -19,6 +20,7 @@ use crate::domain::preview;
 use crate::domain::view::View;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
+use crate::layout::fitted;
 use crate::live::{Ledgers, Live, WallClock};
 use crate::ports::{Clock, Cluster, LedgerStore};
 use crate::report::Said;
@@ -105,19 +107,18 @@ pub(super) async fn print_plan(
     };
     let text = match output {
         PlanOutput::Table | PlanOutput::Wide => {
-            let plan = show::plan_text(&plan, PlanDetail { all, wide: output == PlanOutput::Wide });
+            let detail = PlanDetail { all, wide: output == PlanOutput::Wide, width: width() };
+            let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
-            [Some(plan), windows, show::drift_text(&drift)]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join("\n")
+            let parts: Vec<_> =
+                [Some(plan), windows, show::drift_text(&drift)].into_iter().flatten().collect();
+            fitted(&names.complete(&parts.join("\n")), detail.width)
         }
-        PlanOutput::Json => format!("{:#}", document()),
-        PlanOutput::Yaml => show::yaml(&document()),
+        PlanOutput::Json => names.complete(&format!("{:#}", document())),
+        PlanOutput::Yaml => names.complete(&show::yaml(&document())),
         PlanOutput::Name => show::plan_names(&plan),
     };
-    print(&names.complete(&text));
+    print(&text)?;
     Ok(drift)
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::commands::print::print;
+use crate::commands::terminal::width;
 use crate::domain::plan::Questions;
 use crate::domain::preflight;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::{K8s, K8sError};
+use crate::layout::fitted;
 use crate::live::{Ledgers, Live};
 use crate::ports::{Cluster, LedgerStore};
 use crate::show;
@@ -25,16 +27,20 @@ pub(super) async fn preflight(k8s: Arc<K8s>, timeout: Duration) -> Exit {
         Ok(seen) => seen,
         Err(failure) => {
             if ledger.records.is_empty() && is_without_cluster(&k8s, false).await {
-                print(&show::no_cluster(k8s.namespace()));
-                return Exit::Finished;
+                return printed(&show::no_cluster(k8s.namespace()), Exit::Finished);
             }
-            print(&show::not_inspected());
+            printed(&show::not_inspected(), Exit::Finished);
             return not_seen(&failure);
         }
     };
     let found = preflight::preflight(&ledger, &seen);
-    print(&show::preflight(&found, k8s.namespace()));
-    if found.passes() { Exit::Finished } else { Exit::Refused }
+    let exit = if found.passes() { Exit::Finished } else { Exit::Refused };
+    printed(&show::preflight(&found, k8s.namespace()), exit)
+}
+
+/// Prints what was found, and returns the exit code, or that of a failure to print.
+fn printed(text: &str, exit: Exit) -> Exit {
+    print(&fitted(text, width())).map_or_else(|failed| failed, |()| exit)
 }
 
 /// Returns whether there is no CephCluster, either not yet or no longer.

@@ -7,9 +7,10 @@ use crate::cli::{Command, forwarded};
 use crate::commands::follow::Follower;
 use crate::commands::interrupted::interrupted;
 use crate::commands::pod::is_in_pod;
-use crate::commands::print::print;
+use crate::commands::print::{closed, print};
+use crate::commands::terminal::width;
 use crate::exit::{Exit, failed, not_seen};
-use crate::k8s::{CRON_JOB, CommandJob, K8s};
+use crate::k8s::{CRON_JOB, CommandJob, K8s, Look};
 use crate::live::{WallClock, kube_failure};
 use crate::ports::Clock;
 
@@ -41,6 +42,11 @@ impl AsJob {
             | Command::Retry { .. }
             | Command::Start { .. }
             | Command::Uninstall
+            | Command::Explain { .. }
+            | Command::Version
+            | Command::Completion { .. }
+            | Command::Complete { .. }
+            | Command::Man { .. }
             | Command::Node { .. } => return None,
         };
         (!is_in_pod()).then_some(Self { name, only_looks, detach })
@@ -55,11 +61,11 @@ pub(super) async fn remote(k8s: Arc<K8s>, command: AsJob, typed: &[OsString]) ->
         Ok(job) => job,
         Err(exit) => return exit,
     };
-    let (name, namespace) = (&job.name, k8s.namespace());
+    let (name, names) = (&job.name, k8s.names());
     if command.detach {
-        print(name);
-        tracing::info!("to follow it: osd-migrate -n {namespace} follow {name}");
-        return Exit::Finished;
+        let follow = names.complete(&format!("osd-migrate -n NAMESPACE follow {name}"));
+        tracing::info!("to follow it: {follow}");
+        return print(name).map_or_else(|exit| exit, |()| Exit::Finished);
     }
     if !command.only_looks {
         return follow_until_detached(&k8s, &job).await;
@@ -67,6 +73,7 @@ pub(super) async fn remote(k8s: Arc<K8s>, command: AsJob, typed: &[OsString]) ->
     let exit = tokio::select! {
         exit = Follower::new(&k8s, &job, true).follow() => exit,
         () = interrupted() => Exit::Interrupted,
+        () = closed() => Exit::Unread,
     };
     if let Err(error) = k8s.delete_command_job(&job).await {
         tracing::warn!("{error}. Kubernetes deletes Job {name} an hour after its end");
@@ -90,7 +97,8 @@ async fn create(k8s: &K8s, command: AsJob, typed: &[OsString]) -> Result<Command
         )
     })?;
     let name = format!("osd-migrate-{}-{}", command.name, WallClock.now().timestamp());
-    let job = k8s.create_command_job(&template, &name, &args, command.only_looks).await;
+    let look = command.only_looks.then(|| Look { columns: width().known() });
+    let job = k8s.create_command_job(&template, &name, &args, look).await;
     let job = job.map_err(|error| not_seen(&kube_failure(error)))?;
     tracing::info!("{}: created Job {name}: {}", k8s.names().cluster_line(), args.join(" "));
     Ok(job)
@@ -103,10 +111,8 @@ pub(super) async fn follow(k8s: Arc<K8s>, name: Option<String>) -> Exit {
         None => match k8s.runner(WallClock.now()).await {
             Ok(Some(runner)) if runner.is_alive => runner.job,
             Ok(_) => {
-                let namespace = k8s.namespace();
-                let why =
-                    format!("no run is at work. To see the last one: osd-migrate -n {namespace} status");
-                return failed(&why, Exit::Refused);
+                let why = "no run is at work. To see the last one: osd-migrate -n NAMESPACE status";
+                return failed(&k8s.names().complete(why), Exit::Refused);
             }
             Err(error) => return not_seen(&kube_failure(error)),
         },
@@ -122,12 +128,14 @@ async fn follow_until_detached(k8s: &K8s, job: &CommandJob) -> Exit {
     tokio::select! {
         exit = Follower::new(k8s, job, false).follow() => exit,
         () = interrupted() => {
-            let (name, namespace) = (&job.name, k8s.namespace());
-            tracing::warn!(
-                "detached: Job {name} continues. To follow it again: osd-migrate -n {namespace} follow {name}. \
-                 To end it: osd-migrate -n {namespace} cancel"
+            let name = &job.name;
+            let text = format!(
+                "detached: Job {name} continues. To follow it again: osd-migrate -n NAMESPACE follow {name}. \
+                 To end it: osd-migrate -n NAMESPACE cancel"
             );
+            tracing::warn!("{}", k8s.names().complete(&text));
             Exit::Interrupted
         }
+        () = closed() => Exit::Unread,
     }
 }

@@ -20,8 +20,8 @@ pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
     let ledger = match ledger.all_retried(osds) {
         Ok(ledger) => ledger,
         Err(osd) => {
-            let why = format!("{osd} is not quarantined. See: osd-migrate -n {} status", names.namespace);
-            return failed(&why, Exit::Refused);
+            let why = format!("{osd} is not quarantined. See: osd-migrate -n NAMESPACE status");
+            return failed(&names.complete(&why), Exit::Refused);
         }
     };
     let osds = osds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -34,8 +34,10 @@ pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
             Exit::Finished
         }
         Ok(Saved::Conflict) => {
-            let again = format!("osd-migrate -n {} retry {osds}", names.namespace);
-            failed(&format!("a run wrote the ledger at the same time. Try again: {again}"), Exit::TryAgain)
+            let why = format!(
+                "a run wrote the ledger at the same time. Try again: osd-migrate -n NAMESPACE retry {osds}"
+            );
+            failed(&names.complete(&why), Exit::TryAgain)
         }
         Err(failure) => not_seen(&failure),
     }

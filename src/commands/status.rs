@@ -8,9 +8,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::{StatusArgs, StatusOutput};
 use crate::commands::interrupted::interrupted;
-use crate::commands::print::print;
+use crate::commands::print::{closed, print};
+use crate::commands::terminal::width;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::{K8s, K8sError};
+use crate::layout::fitted;
 use crate::live::{Ledgers, WallClock, kube_failure, pause};
 use crate::ports::{Clock, LedgerStore};
 use crate::report::Said;
@@ -36,13 +38,11 @@ pub(super) async fn status(k8s: Arc<K8s>, args: &StatusArgs) -> Exit {
         return tokio::select! {
             exit = watch(&k8s) => exit,
             () = interrupted() => Exit::Finished,
+            () = closed() => Exit::Unread,
         };
     }
     match shown(&k8s, args.output).await {
-        Ok(text) => {
-            print(&text);
-            Exit::Finished
-        }
+        Ok(text) => print(&text).map_or_else(|exit| exit, |()| Exit::Finished),
         Err(exit) => exit,
     }
 }
@@ -61,7 +61,11 @@ async fn watch(k8s: &Arc<K8s>) -> Exit {
         };
         match &screen {
             Some(screen) => screen.set_message(text.clone()),
-            None if pauses == 0 && text != last => print(&text),
+            None if pauses == 0 && text != last => {
+                if let Err(exit) = print(&text) {
+                    return exit;
+                }
+            }
             None => {}
         }
         last = text;
@@ -91,12 +95,12 @@ async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<String, Exit> {
         said: read.said.as_ref(),
         now: WallClock.now(),
     };
-    let text = match output {
-        StatusOutput::Table => show::status_text(&status),
-        StatusOutput::Json => format!("{:#}", show::status_json(&status)),
-        StatusOutput::Yaml => show::yaml(&show::status_json(&status)),
-    };
-    Ok(names.complete(&text))
+    let (width, plain) = (width(), names.without_access());
+    Ok(match output {
+        StatusOutput::Table => fitted(&names.complete(&show::status_text(&status, width)), width),
+        StatusOutput::Json => plain.complete(&format!("{:#}", show::status_json(&status))),
+        StatusOutput::Yaml => plain.complete(&show::yaml(&show::status_json(&status))),
+    })
 }
 
 async fn read(k8s: &K8s) -> Result<Read, K8sError> {

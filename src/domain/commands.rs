@@ -22,13 +22,28 @@ pub const HOW_TO_CONFIRM: &str = "kubectl -n NAMESPACE patch cephcluster CEPHCLU
     '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
     or run with --confirm yes-really-migrate-osds";
 
+/// Namespace of the examples in the pages.
+const OF_EXAMPLES: &str = "-n rook-ceph";
+/// Command of the examples whose namespace is that of Rook's operator.
+const OPERATOR_OF_EXAMPLES: &str = " scale deployment rook-ceph-operator";
+
+/// Beginnings of commands that reach a cluster.
+const REACHING: [&str; 4] = ["kubectl -n ", "kubectl get ", "kubectl describe ", "osd-migrate -n "];
+
+/// Words of Helm's commands after which osd-migrate is the name of a release.
+const OF_HELM: [&str; 4] = ["install ", "uninstall ", "upgrade ", "rollback "];
+
 /// Names of the cluster in use, for the commands in messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names {
     /// Namespace of the CephCluster.
     pub namespace: String,
     /// Name of the CephCluster, if it is known.
     pub cluster: Option<String>,
+    /// Namespace of Rook's operator, if a person named it.
+    pub operator_namespace: Option<String>,
+    /// Options that a person typed to reach the cluster, such as `--context lab`.
+    pub access: String,
 }
 
 impl Names {
@@ -43,10 +58,48 @@ impl Names {
     /// The placeholder of the CephCluster stays if its name is not known.
     pub fn complete(&self, message: &str) -> String {
         let message = message.replace(NAMESPACE, &self.namespace);
-        match &self.cluster {
+        self.with_access(match &self.cluster {
             Some(name) => message.replace(CEPHCLUSTER, name),
             None => message,
+        })
+    }
+
+    /// Returns the names for documents that programs read: how a person reached the cluster does not matter.
+    #[must_use]
+    pub fn without_access(&self) -> Self {
+        Self { access: String::new(), ..self.clone() }
+    }
+
+    /// Returns the text of a page with the names of this cluster in place of those of the examples.
+    pub fn in_page(&self, text: &str) -> String {
+        let operator = self.operator_namespace.as_ref().unwrap_or(&self.namespace);
+        let mut parts = text.split(OF_EXAMPLES);
+        let mut found = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let of_operator = part.starts_with(OPERATOR_OF_EXAMPLES);
+            let namespace = if of_operator { operator } else { &self.namespace };
+            found = format!("{found}-n {namespace}{part}");
         }
+        self.complete(&found)
+    }
+
+    /// Returns a text whose commands have the options that a person typed to reach the cluster.
+    fn with_access(&self, text: String) -> String {
+        if self.access.is_empty() {
+            return text;
+        }
+        let is_of_helm = |before: &str| OF_HELM.iter().any(|word| before.ends_with(word));
+        REACHING.iter().fold(text, |text, command| {
+            let (program, _) = command.split_once(' ').unwrap_or_default();
+            let mut parts = text.split(command);
+            let mut found = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let options = if is_of_helm(&found) { String::new() } else { format!(" {}", self.access) };
+                let rest = command.get(program.len()..).unwrap_or_default();
+                found = format!("{found}{program}{options}{rest}{part}");
+            }
+            found
+        })
     }
 }
 
@@ -72,7 +125,8 @@ mod tests {
 
     #[test]
     fn message_names_the_cluster_in_use() {
-        let known = Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()) };
+        let known =
+            Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()), ..Names::default() };
         assert!(
             known
                 .complete(HOW_TO_CONFIRM)
@@ -82,6 +136,36 @@ mod tests {
         assert_eq!(
             unknown.complete("kubectl -n NAMESPACE get cephcluster CEPHCLUSTER"),
             "kubectl -n ceph-a get cephcluster CEPHCLUSTER"
+        );
+    }
+
+    #[test]
+    fn commands_repeat_the_options_that_reach_the_cluster() {
+        let names =
+            Names { namespace: "ceph-a".to_owned(), access: "--context lab".to_owned(), ..Names::default() };
+        let message = "See: osd-migrate -n NAMESPACE status; kubectl -n NAMESPACE get pods; kubectl get nodes; \
+                       helm uninstall osd-migrate -n NAMESPACE; kubectl config get-contexts";
+        assert_eq!(
+            names.complete(message),
+            "See: osd-migrate --context lab -n ceph-a status; kubectl --context lab -n ceph-a get pods; \
+             kubectl --context lab get nodes; helm uninstall osd-migrate -n ceph-a; kubectl config get-contexts"
+        );
+    }
+
+    #[test]
+    fn examples_of_a_page_get_the_names_of_the_cluster() {
+        let names = Names {
+            namespace: "ceph-a".to_owned(),
+            cluster: Some("store".to_owned()),
+            operator_namespace: Some("rook-ceph".to_owned()),
+            ..Names::default()
+        };
+        let page = "kubectl -n rook-ceph get cephcluster CEPHCLUSTER; \
+                    kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
+        assert_eq!(
+            names.in_page(page),
+            "kubectl -n ceph-a get cephcluster store; \
+             kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1"
         );
     }
 }

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod drift;
 pub mod estimate;
 pub mod expect;
+pub mod fnv;
 pub mod gate;
 pub mod guard;
 pub mod inspection;

@@ -38,7 +38,7 @@ pub use nodes::agent_pod::NodePod;
 pub use nodes::inventory_job::NewInventoryJob;
 pub use nodes::inventory_report::{INVENTORY, INVENTORY_GZ, Stored, fit, unpack};
 pub use osd::deploy_osd::Deployed;
-pub use own::command_job::{CommandJob, JobPod, JobState};
+pub use own::command_job::{CommandJob, JobPod, JobState, Look};
 pub use own::control_map::CONTROL;
 pub use own::events::{About, EventType};
 pub use own::lease::{Holder, LEASE, LeaseOutcome};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::Job;
 
+use crate::domain::fnv;
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::OsdId;
@@ -185,9 +186,9 @@ fn short_text(text: &str) -> String {
     format!("{:016x}", hash(text))
 }
 
-/// Computes FNV-1a: names must be the same in every build, and no attacker chooses them to collide.
+/// Returns a hash for names: they must be the same in every build, and no attacker chooses them to collide.
 pub(super) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    fnv::hash(text.as_bytes())
 }
 
 /// Annotation on a Job that the schedule created (Kubernetes 1.28 and later): the scheduled time.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::story::{Line, LineKind, time};
 use crate::domain::osd::OsdId;
+use crate::layout::{Width, wrapped};
 
-/// Columns that a line may take.
-const WIDTH: usize = 100;
-/// Columns of the time, and of the indentation of a wrapped line.
-const INDENT: usize = 11;
+/// Columns that a line takes on a wide terminal, and in a file.
+const READABLE: usize = 100;
+/// Indentation of a wrapped line, below the text behind the time.
+const INDENT: &str = "            ";
 
 /// Part of the story that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Detail {
 }
 
 /// Returns the lines to print, wrapped to the width of the page.
-pub(super) fn text(lines: &[Line], detail: Detail) -> Vec<String> {
+pub(super) fn text(lines: &[Line], detail: Detail, width: Width) -> Vec<String> {
     let full = in_full(lines);
     let is_shown = |line: &&Line| match detail {
         Detail::None => false,
@@ -33,7 +34,7 @@ pub(super) fn text(lines: &[Line], detail: Detail) -> Vec<String> {
             LineKind::ShortWait => false,
         },
     };
-    lines.iter().filter(is_shown).map(wrapped).collect()
+    lines.iter().filter(is_shown).map(|line| of_line(line, width)).collect()
 }
 
 /// Returns each OSD that is in progress when something goes wrong; the first one if nothing does.
@@ -50,20 +51,8 @@ fn in_full(lines: &[Line]) -> BTreeSet<OsdId> {
     }
 }
 
-fn wrapped(line: &Line) -> String {
+fn of_line(line: &Line, width: Width) -> String {
     let mark = if line.kind == LineKind::Fault { "! " } else { "" };
-    let mut text = format!("{:>8} ", time(line.at));
-    let mut column = text.len();
-    for word in format!("{mark}{}", line.text).split(' ') {
-        let width = 1 + word.chars().count();
-        if column + width > WIDTH {
-            text.push('\n');
-            text.push_str(&" ".repeat(INDENT));
-            column = INDENT;
-        }
-        text.push(' ');
-        text.push_str(word);
-        column += width;
-    }
-    text
+    let time = format!("{:>8}  ", time(line.at));
+    wrapped(&format!("{mark}{}", line.text), width.columns().min(READABLE), &time, INDENT)
 }

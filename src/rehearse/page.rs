@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use crate::domain::classify::{self, Class};
@@ -11,6 +10,7 @@ use crate::domain::observation::Slot;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::domain::units::size;
+use crate::layout::{Rows, Width, fitted};
 use crate::rehearse::fault;
 use crate::rehearse::lines::{self, Detail};
 use crate::rehearse::rehearsal::Rehearsal;
@@ -18,18 +18,15 @@ use crate::rehearse::story::{Line, LineKind, time};
 use crate::run::End;
 use crate::sim::World;
 
-/// Columns that the table may take.
-const WIDTH: u16 = 100;
-
 /// Returns the page with this part of the story.
-pub fn text(rehearsal: &Rehearsal, detail: Detail) -> String {
-    let mut parts = lines::text(&rehearsal.lines, detail);
+pub fn text(rehearsal: &Rehearsal, detail: Detail, width: Width) -> String {
+    let mut parts = lines::text(&rehearsal.lines, detail, width);
     if !parts.is_empty() {
         parts.push(String::new());
     }
-    parts.extend(table(rehearsal).to_string().lines().map(|line| line.trim_end().to_owned()));
+    parts.push(table(rehearsal).text(width));
     parts.push(String::new());
-    parts.extend(summary(rehearsal));
+    parts.extend(summary(rehearsal).iter().map(|line| fitted(line, width)));
     parts.join("\n")
 }
 
@@ -117,13 +114,11 @@ fn device(world: &World, slot: &Slot) -> String {
     disk.and_then(|(_, disk)| disk.identity.by_id.first().cloned()).unwrap_or_else(|| "-".to_owned())
 }
 
-fn table(rehearsal: &Rehearsal) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    table.set_header(["OSD", "HOST", "WAS", "IS", "DEVICE", "FSID", "PLACE", "WEIGHT", "REWEIGHT"]);
+fn table(rehearsal: &Rehearsal) -> Rows {
+    let mut table = Rows::new(&["OSD", "HOST", "WAS", "IS", "DEVICE", "FSID", "PLACE", "WEIGHT", "REWEIGHT"]);
     let same = |same: bool| if same { "same" } else { "OTHER" }.to_owned();
     for row in rows(rehearsal) {
-        table.add_row([
+        table.add([
             row.osd.to_string(),
             row.host,
             row.was,

@@ -83,7 +83,8 @@ impl Story {
     }
 
     fn add(&mut self, at: DateTime<Utc>, osd: Option<OsdId>, kind: LineKind, text: &str) {
-        let names = Names { namespace: "rook-ceph".to_owned(), cluster: Some("rook-ceph".to_owned()) };
+        let rook_ceph = "rook-ceph".to_owned();
+        let names = Names { namespace: rook_ceph.clone(), cluster: Some(rook_ceph), ..Names::default() };
         self.lines.push(Line { at: at - self.began, osd, kind, text: names.complete(text) });
     }
 

@@ -1,22 +1,22 @@
 //! Disks of the nodes in `plan`, and progress of the nodes in `status`.
 
 use chrono::{DateTime, Utc};
-use comfy_table::Table;
 use serde_json::{Value, json};
 
 use crate::domain::ledger::Ledger;
 use crate::domain::plan::{DiskLine, Disks};
-use crate::show::table::{age, table, time};
+use crate::layout::{Rows, Width};
+use crate::show::table::{age, time};
 
 /// Returns one row a disk, followed by what blocks their use.
 ///
 /// Returns nothing if nothing is known and nothing is requested.
-pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
+pub(super) fn disks_text(disks: &Disks, width: Width) -> Vec<String> {
     let mut parts = Vec::new();
     if !disks.lines.is_empty() {
         let as_of = disks.as_of.map(|at| format!(", as of {}", time(at))).unwrap_or_default();
         parts.push(format!("\nDisks{as_of}:"));
-        parts.push(disks_table(&disks.lines).to_string());
+        parts.push(disks_table(&disks.lines).text(width));
     }
     parts.extend(disks.problems.iter().map(|(node, problem)| format!("node {node}: {problem}")));
     if !disks.unseen.is_empty() {
@@ -30,10 +30,10 @@ pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
     parts
 }
 
-fn disks_table(lines: &[DiskLine]) -> Table {
-    let mut table = table(&["NODE", "DISK", "SIZE", "VERDICT", "WHY", "BECOMES", "NAME"]);
+fn disks_table(lines: &[DiskLine]) -> Rows {
+    let mut table = Rows::new(&["NODE", "DISK", "SIZE", "VERDICT", "WHY", "BECOMES", "NAME"]);
     for line in lines {
-        table.add_row([
+        table.add([
             line.node.to_string(),
             line.disk.clone(),
             size(line.size_bytes),
@@ -73,20 +73,15 @@ pub(super) fn disks_json(disks: &Disks) -> (Value, Value, Value) {
 }
 
 /// Returns the progress of each node with its new OSDs, if a run has inspected the node.
-pub(super) fn nodes_text(ledger: &Ledger, now: DateTime<Utc>) -> Option<String> {
+pub(super) fn nodes_text(ledger: &Ledger, now: DateTime<Utc>, width: Width) -> Option<String> {
     if ledger.nodes.is_empty() {
         return None;
     }
-    let mut table = table(&["NODE", "NEW OSDS", "AGE", "MESSAGE"]);
+    let mut table = Rows::new(&["NODE", "NEW OSDS", "AGE", "MESSAGE"]);
     for (node, work) in &ledger.nodes {
         let said = std::iter::once(&work.message).chain(&work.problems).filter(|text| !text.is_empty());
         let said: Vec<&str> = said.map(String::as_str).collect();
-        table.add_row([
-            node.to_string(),
-            work.status.code().to_owned(),
-            age(work.since, now),
-            said.join("; "),
-        ]);
+        table.add([node.to_string(), work.status.code().to_owned(), age(work.since, now), said.join("; ")]);
     }
-    Some(table.to_string())
+    Some(table.text(width))
 }

@@ -12,9 +12,10 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Line, Now};
 use crate::domain::units::{size, time};
+use crate::layout::{Rows, Width};
 use crate::show::disks;
 use crate::show::document::API_VERSION;
-use crate::show::table::{quarantined_text, table};
+use crate::show::table::quarantined_text;
 
 /// Content of `plan`.
 pub struct Plan<'a> {
@@ -39,6 +40,8 @@ pub struct PlanDetail {
     pub all: bool,
     /// More columns.
     pub wide: bool,
+    /// Width of the tables.
+    pub width: Width,
 }
 
 impl Plan<'_> {
@@ -83,17 +86,19 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     }
     let usual = ["OSD", "HOST", "WHY", "BECOMES", "DEVICE", "DATA", "TIME", "NOW"];
     let header = usual.into_iter().chain(["CLASS", "STRATEGY"].into_iter().filter(|_| detail.wide));
-    let mut table = table(&header.collect::<Vec<_>>());
+    let mut table = Rows::new(&header.collect::<Vec<_>>());
     let rows: Vec<_> = plan.shown(detail.all).map(|line| plan.row(line, detail.wide)).collect();
     if !rows.is_empty() {
-        table.add_rows(rows);
-        parts.push(table.to_string());
+        for row in rows {
+            table.add(row);
+        }
+        parts.push(table.text(detail.width));
     }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().filter_map(quarantined));
-    parts.extend(disks::disks_text(plan.disks));
+    parts.extend(disks::disks_text(plan.disks, detail.width));
     parts.extend(plan.unmatched.iter().cloned());
     parts.extend(plan.hash.map(|hash| {
         format!("To migrate exactly this, as long as it is so: osd-migrate -n NAMESPACE run --approve {hash}")

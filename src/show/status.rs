@@ -2,7 +2,6 @@
 //! `cancel` and `resume`.
 
 use chrono::{DateTime, Utc};
-use comfy_table::Table;
 use serde_json::{Value, json};
 
 use crate::domain::commands::{Names, RESUME, RUN_AGAIN};
@@ -10,11 +9,12 @@ use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Runner};
 use crate::domain::osd::DeviceIdentity;
+use crate::layout::{Rows, Width};
 use crate::report::Said;
 use crate::show::disks;
 use crate::show::document::API_VERSION;
 use crate::show::progress::{progress_json, progress_lines, said_json};
-use crate::show::table::{age, quarantined_text, table};
+use crate::show::table::{age, quarantined_text};
 
 /// Content of `status`.
 pub struct Status<'a> {
@@ -42,8 +42,8 @@ impl Status<'_> {
     }
 }
 
-/// Returns the status in words.
-pub fn status_text(status: &Status<'_>) -> String {
+/// Returns the status in words, with tables of this width.
+pub fn status_text(status: &Status<'_>, width: Width) -> String {
     let ledger = status.ledger;
     let mut parts = vec![status.names.cluster_line()];
     parts.extend(runner_line(status));
@@ -51,7 +51,7 @@ pub fn status_text(status: &Status<'_>) -> String {
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
-        parts.push(open_records(ledger, status.now).to_string());
+        parts.push(open_records(ledger, status.now).text(width));
     }
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
@@ -72,7 +72,7 @@ pub fn status_text(status: &Status<'_>) -> String {
         let pdbs = pdbs.join(", ");
         parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {pdbs})"));
     }
-    parts.extend(disks::nodes_text(ledger, status.now));
+    parts.extend(disks::nodes_text(ledger, status.now, width));
     parts.extend(status.control.map(|control| standing(control, status.now)));
     parts.extend(status.said.map(|said| said_line(said, status.now)));
     parts.join("\n")
@@ -137,12 +137,12 @@ pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>
     }
 }
 
-fn open_records(ledger: &Ledger, now: DateTime<Utc>) -> Table {
-    let mut table = table(&["OSD", "NODE", "WHY", "MILESTONE", "AGE", "DEVICE"]);
+fn open_records(ledger: &Ledger, now: DateTime<Utc>) -> Rows {
+    let mut table = Rows::new(&["OSD", "NODE", "WHY", "MILESTONE", "AGE", "DEVICE"]);
     for record in ledger.records.values() {
         let (word, since) = stands_at(record);
         let device = record.device().map(DeviceIdentity::stable_name);
-        table.add_row([
+        table.add([
             record.osd.to_string(),
             record.node.to_string(),
             record.class.to_string(),

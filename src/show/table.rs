@@ -1,22 +1,9 @@
 //! What all tables have in common.
 
-use chrono::{DateTime, Utc};
-use comfy_table::{ContentArrangement, Table, presets};
-
 use crate::domain::commands::retry;
 use crate::domain::osd::OsdId;
 use crate::domain::units;
-
-/// Columns that a table may take: fits a terminal of 120 columns (kubectl's tables do).
-const WIDTH: u16 = 120;
-
-/// Returns an empty table with this header.
-pub(super) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    table.set_header(header.to_vec());
-    table
-}
+use chrono::{DateTime, Utc};
 
 /// Returns a time for people.
 pub(super) fn time(at: DateTime<Utc>) -> String {

@@ -143,7 +143,10 @@ fn run_options_are_all_chart_values() {
     let options: BTreeSet<String> = options.map(|long| format!("--{long}")).collect();
     let given: BTreeSet<String> = args.iter().filter(|word| word.starts_with("--")).cloned().collect();
     let left: Vec<_> = options.difference(&given).map(String::as_str).collect();
-    assert_eq!(left, ["--context", "--detach", "--kubeconfig", "--namespace"]);
+    assert_eq!(
+        left,
+        ["--context", "--detach", "--help", "--help-all", "--kubeconfig", "--namespace", "--version"]
+    );
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod steps;
 mod story;
 mod style;
 mod support;
+mod terminal;
 mod windows;
 
 /// Allocator for the searches, which clone whole worlds.

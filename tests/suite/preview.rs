@@ -14,6 +14,7 @@ use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases,
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
+use osd_migrate::layout::Width;
 use osd_migrate::report::{Event, Said};
 use osd_migrate::show::{self, Plan, PlanDetail, Status};
 
@@ -37,7 +38,7 @@ pub(crate) fn plan_table(lines: &[Line]) -> String {
         hash: None,
         unmatched: &unmatched,
     };
-    show::plan_text(&plan, PlanDetail { all: true, wide: false })
+    show::plan_text(&plan, PlanDetail { all: true, ..PlanDetail::default() })
 }
 
 fn table(world: &World) -> String {
@@ -218,8 +219,11 @@ fn plan_json_shows_state_reason_and_message() {
 // ---- status
 
 fn names() -> &'static Names {
-    static NAMES: LazyLock<Names> =
-        LazyLock::new(|| Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()) });
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
+        namespace: "ceph-a".to_owned(),
+        cluster: Some("store".to_owned()),
+        ..Names::default()
+    });
     &NAMES
 }
 
@@ -240,7 +244,7 @@ fn status_shows_the_wait_its_start_and_the_control() {
         said: Some(&said),
         now: noon() + chrono::TimeDelta::minutes(5),
     };
-    let text = show::status_text(&status);
+    let text = show::status_text(&status, Width::Unknown);
     assert!(text.contains("Waiting for 5 min (as of 2 min ago): osd.0 waits: "), "{text}");
     assert!(text.contains("Paused 5 min ago") && text.contains("osd-migrate -n NAMESPACE resume"), "{text}");
     assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
@@ -256,7 +260,10 @@ fn status_shows_the_wait_its_start_and_the_control() {
         said: None,
         now: noon(),
     };
-    assert_eq!(show::status_text(&quiet), "CephCluster store in namespace ceph-a\nNo OSD is in progress.");
+    assert_eq!(
+        show::status_text(&quiet, Width::Unknown),
+        "CephCluster store in namespace ceph-a\nNo OSD is in progress."
+    );
 }
 
 #[test]
@@ -279,7 +286,7 @@ fn status_says_whether_a_run_is_at_work() {
             said: None,
             now: noon() + chrono::TimeDelta::hours(15),
         };
-        show::status_text(&status)
+        show::status_text(&status, Width::Unknown)
     };
     let second = |text: String| text.lines().nth(1).unwrap_or_default().to_owned();
     assert_eq!(second(text(&world.ledger, Some(&alive))), "Job migrate is running (pod migrate-x).");
@@ -303,7 +310,7 @@ fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let of = |ledger: &Ledger, own_pdb: bool| {
         let status =
             Status { names: names(), ledger, control: None, own_pdb, runner: None, said: None, now: noon() };
-        (show::status_text(&status), show::status_json(&status))
+        (show::status_text(&status, Width::Unknown), show::status_json(&status))
     };
     let (_, json) = of(&ledger, false);
     assert_eq!(
@@ -343,7 +350,7 @@ fn status_of_an_older_run_is_read() {
         said: Some(&said),
         now: noon() + chrono::TimeDelta::minutes(5),
     };
-    assert!(show::status_text(&status).ends_with(" ago: osd.0 is backfilling"));
+    assert!(show::status_text(&status, Width::Unknown).ends_with(" ago: osd.0 is backfilling"));
 }
 
 #[test]

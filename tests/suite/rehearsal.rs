@@ -1,5 +1,6 @@
 //! The output of `rehearse`.
 
+use osd_migrate::layout::Width;
 use osd_migrate::rehearse::fault::{self, RequestedFault};
 use osd_migrate::rehearse::{self, Detail, Rehearsal};
 use osd_migrate::run::End;
@@ -19,10 +20,10 @@ fn finished(rehearsal: &Rehearsal) -> bool {
 fn rehearsal_preserves_all_ids_and_copies_each_byte_once() {
     let rehearsal = rehearsed(&[]);
     assert!(finished(&rehearsal), "{:?}", rehearsal.end);
-    let text = rehearse::text(&rehearsal, Detail::All);
+    let text = rehearse::text(&rehearsal, Detail::All, Width::Unknown);
     assert!(text.contains("finished: 5 of 5 OSDs migrated"), "{text}");
     assert_eq!(text.matches("  new   same").count(), 5, "{text}");
-    let usual = rehearse::text(&rehearsal, Detail::Usual);
+    let usual = rehearse::text(&rehearsal, Detail::Usual, Width::Unknown);
     assert!(usual.lines().count() <= 45, "one OSD in full, the others in one line each:\n{usual}");
     assert_eq!(usual.matches("is as declared").count(), 5, "{usual}");
     assert!(!text.contains("OTHER") && !text.contains("did not stop it"), "{text}");
@@ -48,7 +49,7 @@ fn rehearsal_faults_all_strike_and_end_in_finish_or_halt() {
     for name in fault::names() {
         let rehearsal = rehearsed(&[&format!("{name}@osd.2")]);
         assert_eq!(rehearsal.struck, [format!("{name}@osd.2")], "{name} found no occasion");
-        let text = rehearse::text(&rehearsal, Detail::All);
+        let text = rehearse::text(&rehearsal, Detail::All, Width::Unknown);
         assert!(!text.contains("did not stop it"), "{name}: {text}");
         match name {
             "swapped-disk" | "purged" => {

@@ -31,12 +31,20 @@ pub struct Place {
     pub operator_namespace: Option<String>,
     /// Secret of the namespace with the user for Ceph and its key, if the owner created one; else Rook's own.
     pub ceph_secret: Option<String>,
+    /// Options of kubectl that a person typed to reach the cluster, for the commands in messages.
+    pub access: String,
 }
 
 impl Place {
     /// Returns a namespace with one CephCluster and without other settings.
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None, ceph_secret: None }
+        Self {
+            namespace: namespace.to_owned(),
+            cluster: None,
+            operator_namespace: None,
+            ceph_secret: None,
+            access: String::new(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadD
 
 use crate::k8s::client::cause::{auth, cause, one_line};
 use crate::k8s::client::error::K8sError;
-use crate::k8s::client::server::{Context, Server, address, kubectl};
+use crate::k8s::client::server::{Context, Server, address, kubectl, quoted};
 
 /// Number of contexts that a message lists.
 const SHOWN: usize = 10;
@@ -20,6 +20,18 @@ pub struct Access {
     pub kubeconfig: Option<PathBuf>,
     /// Context to use instead of the current one.
     pub context: Option<String>,
+}
+
+impl Access {
+    /// Returns the options as a person types them for kubectl or osd-migrate; empty if none is needed.
+    pub fn options(&self) -> String {
+        let context = self.context.as_ref().map(|name| format!("--context {}", quoted(name)));
+        let file = self
+            .kubeconfig
+            .as_ref()
+            .map(|file| format!("--kubeconfig {}", quoted(&file.display().to_string())));
+        context.into_iter().chain(file).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Parts of the environment that kubectl reads.

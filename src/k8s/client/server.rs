@@ -64,7 +64,7 @@ pub(super) fn kubectl(file: Option<&Path>) -> String {
 }
 
 /// Returns a word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }
 

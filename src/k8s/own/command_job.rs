@@ -27,6 +27,16 @@ const TTL_OF_A_LOOK: u32 = 3600;
 /// Retries of a command that only looks: a person waits for it, and can type it again.
 const RETRIES_OF_A_LOOK: u32 = 1;
 
+/// Environment variable with the width of a person's terminal.
+const COLUMNS: &str = "COLUMNS";
+
+/// A command that only looks: its output is for a person who waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of the output, if a person sees it on a terminal.
+    pub columns: Option<u16>,
+}
+
 /// CronJob whose template every Job has.
 pub struct Template(DynamicObject);
 
@@ -40,13 +50,16 @@ impl Template {
     }
 
     /// Returns a Job of this template with a name and arguments.
-    fn job(&self, name: &str, args: &[String], only_looks: bool) -> Value {
+    fn job(&self, name: &str, args: &[String], look: Option<Look>) -> Value {
         let mut job = from_template(&self.0, name);
         let containers = job.pointer_mut(CONTAINERS).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| is_ours(container)) {
             insert(container, "", "args", json!(args));
+            if let Some(columns) = look.and_then(|look| look.columns) {
+                set_env(container, COLUMNS, &columns.to_string());
+            }
         }
-        if only_looks {
+        if look.is_some() {
             // Without an owner, the Job does not count as one of the CronJob's Jobs, whose logs are kept.
             insert(&mut job, "/metadata", "ownerReferences", json!([]));
             insert(&mut job, "/spec", "backoffLimit", json!(RETRIES_OF_A_LOOK));
@@ -54,6 +67,14 @@ impl Template {
         }
         job
     }
+}
+
+/// Sets an environment variable of a container.
+fn set_env(container: &mut Value, name: &str, value: &str) {
+    let old = container.get("env").and_then(Value::as_array).into_iter().flatten();
+    let others = old.filter(|variable| variable.get("name").and_then(Value::as_str) != Some(name));
+    let env: Vec<_> = others.cloned().chain([json!({ "name": name, "value": value })]).collect();
+    insert(container, "", "env", json!(env));
 }
 
 fn is_ours(container: &Value) -> bool {
@@ -135,9 +156,9 @@ impl K8s {
         template: &Template,
         name: &str,
         args: &[String],
-        only_looks: bool,
+        look: Option<Look>,
     ) -> Result<CommandJob, K8sError> {
-        let job = typed::<DynamicObject>(name, template.job(name, args, only_looks))?;
+        let job = typed::<DynamicObject>(name, template.job(name, args, look))?;
         let created = self.untyped(&ApiResource::erase::<Job>(&())).create(name, &job).await?;
         Ok(CommandJob { name: name.to_owned(), uid: created.metadata.uid.unwrap_or_default() })
     }
@@ -225,7 +246,7 @@ mod tests {
     }
 
     /// Creates a Job with two arguments, and returns the request.
-    async fn created(only_looks: bool) -> Value {
+    async fn created(kind: Option<Look>) -> Value {
         let (sender, receiver) = std::sync::mpsc::channel();
         let script = vec![
             on(CRONJOB, 200, cron_job()),
@@ -234,7 +255,7 @@ mod tests {
         let created = play(script, async |k8s| {
             let template = k8s.template().await.unwrap();
             assert_eq!(template.arguments(), ["run", "--skip", "osd.3"]);
-            k8s.create_command_job(&template, "look", &["plan".to_owned()], only_looks).await
+            k8s.create_command_job(&template, "look", &["plan".to_owned()], kind).await
         });
         assert_eq!(created.await.unwrap(), look());
         receiver.recv().unwrap()
@@ -242,7 +263,7 @@ mod tests {
 
     #[tokio::test]
     async fn command_job_has_the_template_and_its_own_arguments() {
-        let run = created(false).await;
+        let run = created(None).await;
         let containers = &run["spec"]["template"]["spec"]["containers"];
         assert_eq!((&containers[0]["args"], &containers[1]["args"]), (&json!(["x"]), &json!(["plan"])));
         assert_eq!(containers[1]["env"][0]["name"], "POD_NAME");
@@ -251,11 +272,14 @@ mod tests {
             (&json!(1000), &json!("c"))
         );
         assert!(run["spec"].get("ttlSecondsAfterFinished").is_none());
+        assert_eq!(containers[1]["env"], json!([{"name": "POD_NAME"}]));
     }
 
     #[tokio::test]
     async fn job_that_only_looks_is_no_job_of_the_cronjob() {
-        let look = created(true).await;
+        let look = created(Some(Look { columns: Some(80) })).await;
+        let env = &look["spec"]["template"]["spec"]["containers"][1]["env"];
+        assert_eq!(env, &json!([{"name": "POD_NAME"}, {"name": "COLUMNS", "value": "80"}]));
         assert_eq!(look["metadata"]["ownerReferences"], json!([]));
         let spec = &look["spec"];
         assert_eq!((&spec["backoffLimit"], &spec["ttlSecondsAfterFinished"]), (&json!(1), &json!(3600)));

@@ -37,6 +37,8 @@ impl K8s {
         Names {
             namespace: self.namespace().to_owned(),
             cluster: self.cluster_name.get().or(self.place.cluster.as_ref()).cloned(),
+            operator_namespace: self.place.operator_namespace.clone(),
+            access: self.place.access.clone(),
         }
     }
 

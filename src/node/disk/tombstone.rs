@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::fnv;
 use crate::domain::inspection::{Content, NodeRequest, RecordId};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
@@ -65,13 +66,11 @@ impl Tombstone {
     }
 }
 
-/// Returns the FNV-1a checksum.
+/// Returns the checksum.
 ///
 /// It detects a torn or foreign sector; a forged sector is not expected.
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv::hash(bytes)
 }
 
 #[cfg(test)]

@@ -12,12 +12,18 @@ const HEAD: &str = "# Command line
 <!-- Generated from src/cli/: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
 
 `osd-migrate COMMAND [OPTIONS]`. `run`, `provision`, `plan` and `preflight` run in the cluster, as Jobs of the chart's
-template: [run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help` prints the same text.
+template: [run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help-all` prints the same text,
+`--help` the usual options. For a mistyped command, the error names near commands that change nothing; it names one that
+changes something only if a single letter is wrong and nothing else is near.
 ";
+
+/// Commands that only other programs call, except for Helm's hooks, which the page has.
+const INTERNAL: [&str; 3] = ["complete", "man", "node"];
 
 pub(super) fn page() -> String {
     let cli = Cli::command();
-    let commands: Vec<&Command> = cli.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    let is_public = |command: &&Command| !INTERNAL.contains(&command.get_name());
+    let commands: Vec<&Command> = cli.get_subcommands().filter(is_public).collect();
     let row = |command: &&Command| {
         let (name, about) = (command.get_name(), command.get_about().map(ToString::to_string));
         format!("| [`{name}`](#{name}) | {} |\n", about.unwrap_or_default())

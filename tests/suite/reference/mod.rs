@@ -9,6 +9,7 @@ mod guide;
 mod ledger;
 mod values;
 
+use osd_migrate::layout::Width;
 use osd_migrate::rehearse::{self, Detail};
 use osd_migrate::sim::schedule::BACKFILL_RATE;
 
@@ -96,7 +97,7 @@ fn readme_sample_is_what_rehearse_prints() {
     let (before, rest) = readme.split_once("-- rehearse\n").unwrap();
     let (sample, after) = rest.split_once("\n\n").unwrap();
     assert!((10..=14).contains(&sample.lines().count()), "twelve lines are enough: {sample}");
-    let story = rehearse::text(&rehearse::rehearse(1, &[], BACKFILL_RATE), Detail::Usual);
+    let story = rehearse::text(&rehearse::rehearse(1, &[], BACKFILL_RATE), Detail::Usual, Width::Unknown);
     check("README.md", &format!("{before}-- rehearse\n{}\n\n{after}", printed(sample, &story)));
 }
 

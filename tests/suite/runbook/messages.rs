@@ -111,6 +111,19 @@ fn each_missing_answer_of_the_api_server_is_quoted() {
 }
 
 #[test]
+fn each_failure_that_may_be_temporary_is_quoted() {
+    let of = |prefix: &'static str, path: &'static str, variants: &[&str]| {
+        let one = |variant: &&str| (coded(prefix, variant), error_text(path, variant));
+        variants.iter().map(one).collect::<Vec<_>>()
+    };
+    let of_kube = ["NotFound", "AlreadyExists", "Conflict", "Unexpected", "Other"];
+    let of_ceph = ["NoMon", "Connect", "NoAnswer", "Unexpected", "Unsettled", "Closed"];
+    let there = [of("kube", "src/k8s/client/error.rs", &of_kube), of("ceph", "src/ceph/error.rs", &of_ceph)];
+    let heading = "## Failures that may be temporary";
+    assert_told(heading, &there.concat(), &entries(heading));
+}
+
+#[test]
 fn each_end_of_a_run_is_quoted() {
     /// Variant that the problem of the node reports.
     const OTHERWISE: &str = "unseen_nodes";

@@ -17,4 +17,4 @@ mod values;
 pub(crate) use entries::{PAGES, remarks};
 pub(crate) use quotes::is_quoted;
 pub(crate) use sources::{block, literals, read, root, variants};
-pub(crate) use values::{coded, halts, reasons, refusals, waits};
+pub(crate) use values::{coded, findings, halts, reasons, refusals, rejections, unreadable, waits};

@@ -172,7 +172,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
     ]
 }
 
-pub(super) fn rejections() -> Vec<Rejection> {
+pub(crate) fn rejections() -> Vec<Rejection> {
     vec![
         Rejection::ReadOnly,
         Rejection::TooSmall { bytes: 4 << 30 },
@@ -194,7 +194,7 @@ pub(super) fn rejections() -> Vec<Rejection> {
     ]
 }
 
-pub(super) fn findings() -> Vec<Finding> {
+pub(crate) fn findings() -> Vec<Finding> {
     let osd = OSD;
     vec![
         Finding::SlotWithoutOsd { osd },
@@ -209,7 +209,7 @@ pub(super) fn findings() -> Vec<Finding> {
     ]
 }
 
-pub(super) fn unreadable() -> Vec<Unreadable> {
+pub(crate) fn unreadable() -> Vec<Unreadable> {
     vec![
         Unreadable::Newer(9),
         Unreadable::Broken { key: text("osd-5"), why: text("WHY") },
