@@ -19,21 +19,23 @@ const LIMITS: &str = "Limits";
 /// Arguments of `run`, and of `plan`, which shows what `run` would do.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Migrate only these OSDs: osd.1,osd.5 or a range, osd.1-osd.5.
+    /// Migrate only these OSDs: osd.1,osd.5-osd.9.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub select: Vec<OsdRange>,
-    /// Migrate only OSDs on these hosts, separated by commas.
+    /// Migrate only OSDs on these hosts.
+    ///
+    /// Separate several by commas.
     #[arg(long, value_delimiter = ',', value_name = "HOST")]
     pub host: Vec<String>,
-    /// Migrate only OSDs of these CRUSH device classes, separated by commas: hdd,ssd.
-    #[arg(long, value_delimiter = ',', value_name = "CLASS")]
+    /// Migrate only OSDs of these device classes: hdd,ssd.
+    #[arg(long, value_delimiter = ',', value_name = "CLASS", hide_short_help = true)]
     pub device_class: Vec<String>,
-    /// Leave these OSDs as they are: osd.1,osd.5 or a range, osd.1-osd.5.
+    /// Leave these OSDs as they are: osd.1,osd.5-osd.9.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdRange>,
-    /// Scale a Rook operator before 1.20 to 0 during the migration.
+    /// Scale a Rook before 1.20 to 0 during the run.
     ///
-    /// Such an operator does not support the fence. The run scales it back afterwards. An operator that is
+    /// Its operator does not support the fence. The run scales it back afterwards. An operator that is
     /// scaled to 0 reconciles no other cluster either. Without this option, a run waits until a person has
     /// scaled the operator to 0.
     #[arg(long)]
@@ -137,20 +139,23 @@ pub enum DeploymentBy {
 /// Arguments of `provision`, and of `run`, which creates new OSDs too.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// Confirm that OSDs may be destroyed: yes-really-migrate-osds.
+    /// Confirm the run: yes-really-migrate-osds.
+    ///
+    /// OSDs may then be destroyed and recreated.
     ///
     /// Alternatively, set spec.storage.migration.confirmation of the CephCluster.
     #[arg(long, value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
-    /// Approve the plan with this hash, which `plan` prints.
+    /// Approve the plan with this hash.
     ///
-    /// The run is confirmed, and migrates or creates an OSD only while its line of that plan holds.
+    /// `plan` prints the hash. The run is confirmed, and migrates or creates an OSD only while its line of
+    /// that plan holds.
     #[arg(long, value_name = "HASH")]
     pub approve: Option<PlanHash>,
     /// Start OSDs only at these times, daily or on weekdays: "Mon-Fri 22:00-05:00".
     ///
-    /// Other examples: 22:00-05:00, "Sat,Sun 00:00-24:00". Repeat the option, or separate windows by commas. A
-    /// window over midnight belongs to the weekday on which it begins. An OSD that was stopped within the
+    /// Other examples: 22:00-05:00, "Sat,Sun 00:00-24:00". Repeat the option, or separate windows by commas.
+    /// A window over midnight belongs to the weekday on which it begins. An OSD that was stopped within the
     /// window is finished after it, too.
     #[arg(long, value_name = "[DAYS ]HH:MM-HH:MM", hide_short_help = true)]
     pub window: Vec<Windows>,
