@@ -1,6 +1,5 @@
 //! Arguments, logs, exit code. Nothing is decided here.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use osd_migrate::cli::Cli;
 use osd_migrate::commands::{dispatch, ends_itself, interrupted};
 use osd_migrate::exit::Exit;
 use osd_migrate::node;
+use osd_migrate::telemetry::start_logging;
 
 fn main() -> ExitCode {
     // Called under the name of a tool that ceph-volume calls, this program is the shim for that tool.
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     let cli = Cli::parse_from(&arguments);
-    start_logging();
+    start_logging(cli.telemetry.log_format);
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -37,17 +37,4 @@ fn main() -> ExitCode {
     });
     runtime.shutdown_timeout(Duration::from_secs(2));
     exit.into()
-}
-
-fn start_logging() {
-    // kube's client logs each failed request by itself, without its cause: the error that is returned has it.
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new("osd_migrate=info,kube_client::client::builder=off,warn")
-    });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
 }

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, value_parser};
 
 use super::look::{PlanArgs, RehearseArgs, StatusArgs};
 use super::run::{NewArgs, RunArgs};
+use super::telemetry::TelemetryArgs;
 use crate::domain::osd::OsdId;
 
 /// Migrate every OSD of a Rook/Ceph cluster to the declared storage. Each OSD keeps its id.
@@ -47,6 +48,9 @@ pub struct Cli {
         value_parser = value_parser!(u64).range(1..=600)
     )]
     pub ceph_timeout: u64,
+    /// Logs and metrics.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
     /// Command to run.
     #[command(subcommand)]
     pub command: Command,

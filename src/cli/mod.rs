@@ -5,17 +5,20 @@
 //! | `command` | global options, the list of commands |
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
+//! | `telemetry` | options of logs and metrics |
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 
 mod command;
 mod forward;
 mod look;
 mod run;
+mod telemetry;
 
 pub use command::{Cli, Command, NodeCommand};
 pub use forward::forwarded;
 pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOutput};
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
+pub use telemetry::{LogFormat, TelemetryArgs};
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let policy = of_environment(args.run.policy());
     print_plan(&mut live, k8s, &policy, args.output, args.all)
         .await
-        .map_or_else(|exit| exit, |_| Exit::Finished)
+        .map_or_else(|exit| exit, |()| Exit::Finished)
 }
 
 /// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
@@ -49,7 +49,7 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
         Ok(()) => {
             let printed =
                 print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output, args.all).await;
-            printed.map_or_else(|exit| exit, |_| Exit::Finished)
+            printed.map_or_else(|exit| exit, |()| Exit::Finished)
         }
         Err(failure) => not_seen(&failure),
     };
@@ -59,14 +59,24 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     }
 }
 
-/// Prints what a run would do, and returns the drift findings for callers that also report them elsewhere.
-pub(super) async fn print_plan(
+async fn print_plan(
     live: &mut Live,
     k8s: Arc<K8s>,
     policy: &Policy,
     output: PlanOutput,
     all: bool,
-) -> Result<Vec<Finding>, Exit> {
+) -> Result<(), Exit> {
+    planned(live, k8s, policy, output, all).await.map(|(text, _)| print(&text))
+}
+
+/// Returns what a run would do, and the drift findings for callers that also report them elsewhere.
+pub(super) async fn planned(
+    live: &mut Live,
+    k8s: Arc<K8s>,
+    policy: &Policy,
+    output: PlanOutput,
+    all: bool,
+) -> Result<(String, Vec<Finding>), Exit> {
     let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
@@ -93,8 +103,7 @@ pub(super) async fn print_plan(
         PlanOutput::Yaml => show::yaml(&document()),
         PlanOutput::Name => show::plan_names(&plan),
     };
-    print(&names.complete(&text));
-    Ok(drift)
+    Ok((names.complete(&text), drift))
 }
 
 /// Returns the rate that the last run measured, if the status of a run is known.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::PlanOutput;
-use crate::commands::plan::print_plan;
-use crate::commands::pod::{of_environment, own};
+use crate::cli::{LogFormat, PlanOutput, TelemetryArgs};
+use crate::commands::plan::planned;
+use crate::commands::pod::{environment, of_environment, own};
+use crate::commands::print::print;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, not_seen};
@@ -13,15 +14,16 @@ use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
 use crate::memory::peak_kib;
 use crate::run::{End, Ports};
+use crate::telemetry::{OtlpSettings, RunTelemetry};
 
 /// Works until everything is done, or until a person is needed.
-pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
+pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, telemetry: TelemetryArgs) -> Exit {
     let policy = of_environment(policy);
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
     // left.
-    let drift =
-        print_plan(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await.unwrap_or_default();
+    let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
+    let drift = planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1);
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
@@ -36,10 +38,20 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored).with_telemetry(
+            RunTelemetry::start(
+                &own.job_uid,
+                telemetry.metrics_port,
+                OtlpSettings::read(environment).as_ref(),
+            )
+            .await,
+        ),
     };
-    ports.audience.drift(&drift).await;
+    ports.audience.drift(&drift.unwrap_or_default()).await;
     let end = ports.run(&policy).await;
+    if matches!(end, Ok(End::Finished(_) | End::Halted(_))) {
+        ports.audience.end_telemetry().await;
+    }
     let acted = ports.audience.has_acted();
     // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
@@ -56,5 +68,15 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         }
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
+    }
+}
+
+/// Prints the plan at the start of a run.
+///
+/// A log of JSON objects has it as one of them: stdout and stderr of a pod are one log.
+fn print_at_start(plan: &str, format: LogFormat) {
+    match format {
+        LogFormat::Text => print(plan),
+        LogFormat::Json => tracing::info!(code = "plan", "{plan}"),
     }
 }

@@ -9,10 +9,11 @@ use clap::{CommandFactory, Parser};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use osd_migrate::cli::{CONFIRMATION, Cli, Command};
+use osd_migrate::cli::{CONFIRMATION, Cli, Command, LogFormat};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{BadWindow, DeploymentBy, Policy, Window};
 use osd_migrate::k8s::CRON_JOB;
+use osd_migrate::telemetry::OtlpSettings;
 
 use crate::runbook::{read, root};
 
@@ -130,6 +131,36 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     assert_eq!(args.policy(), Policy { at_once: 1, ..Policy::default() });
 }
 
+/// Only runs have a port and send traces: hooks end within seconds.
+#[test]
+fn telemetry_values_apply_to_runs_and_are_off_by_default() {
+    let names = |workload: &Value| -> BTreeSet<String> {
+        let env = container_of(workload)["env"].as_array().unwrap().clone();
+        env.iter().map(|var| var["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let is_otel = |names: &BTreeSet<String>| names.iter().any(|name| name.starts_with("OTEL_"));
+    for workload in &of_set("all") {
+        let (cli, is_run) = (parsed(workload), part_of(workload) == "run");
+        assert_eq!(cli.telemetry.log_format, LogFormat::Json);
+        assert_eq!(cli.telemetry.metrics_port, is_run.then_some(9999));
+        let ports = is_run.then(|| json!([{"name": "metrics", "containerPort": 9999}]));
+        assert_eq!(container_of(workload).get("ports"), ports.as_ref());
+        assert_eq!(is_otel(&names(workload)), is_run, "{}", part_of(workload));
+    }
+    let all = of_set("all");
+    let env = &container_of(in_set(&all, "run"))["env"];
+    let lookup = |key: &str| {
+        let var = env.as_array().unwrap().iter().find(|var| var["name"] == key)?;
+        var["value"].as_str().map(str::to_owned)
+    };
+    assert!(OtlpSettings::read(lookup).is_some());
+    for workload in &of_set("defaults") {
+        let cli = parsed(workload);
+        assert_eq!((cli.telemetry.log_format, cli.telemetry.metrics_port), (LogFormat::Text, None));
+        assert!(container_of(workload).get("ports").is_none() && !is_otel(&names(workload)));
+    }
+}
+
 /// Checks the options of a run; the namespace comes from the environment, with the downward API.
 #[test]
 fn run_options_are_all_chart_values() {
@@ -159,7 +190,7 @@ fn pod_env_has_exactly_the_fields_that_the_program_reads() {
         for (name, field) in paths {
             assert_eq!(path(name), field);
         }
-        let of_itself = env.iter().filter(|var| var.get("valueFrom").is_some());
+        let of_itself = env.iter().filter(|var| var.pointer("/valueFrom/fieldRef").is_some());
         assert_eq!(of_itself.count(), paths.len(), "it gets more than it reads: {env:?}");
         let read = |key: &str| paths.iter().any(|(name, _)| *name == key).then(|| "x".to_owned());
         assert!(osd_migrate::k8s::PodEnv::read(read).is_ok(), "it reads more than it gets");
@@ -188,7 +219,7 @@ fn runner_and_hooks_meet_the_restricted_profile() {
             for volume in pod["volumes"].as_array().unwrap() {
                 assert!(volume.get("emptyDir").is_some(), "{what}: {volume}");
             }
-            for of_the_host in ["hostPID", "hostIPC", "ports", "hostPath"] {
+            for of_the_host in ["hostPID", "hostIPC", "hostPort", "hostPath"] {
                 assert!(!workload.to_string().contains(of_the_host), "{what}: {of_the_host}");
             }
             // Only if the values ask for it; the profile then admits no such pod.

@@ -1,0 +1,25 @@
+//! Logs, metrics and traces: what leaves the process for other programs. All of it is off by default, and nothing
+//! of it can fail a run or make it wait, except for [`RunTelemetry::end`].
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `logs` | the log on stderr, as text or JSON |
+//! | `metrics` | figures of a run in the text format of OpenMetrics |
+//! | `listener` | HTTP server of the metrics |
+//! | `traces` | spans of a run, exported by OTLP |
+//! | `otlp_client` | HTTP client of the exporter |
+//! | `run` | metrics and traces of one run |
+
+mod listener;
+mod logs;
+mod metrics;
+mod otlp_client;
+mod run;
+mod traces;
+
+pub use listener::Listener;
+pub use logs::start_logging;
+pub use metrics::Metrics;
+pub use otlp_client::OtlpClient;
+pub use run::RunTelemetry;
+pub use traces::{OtlpSettings, Traces};

@@ -1,0 +1,226 @@
+//! Traces of simulated runs, received and decoded.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clap::Parser;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+
+use osd_migrate::cli::Cli;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
+use osd_migrate::sim::ports::{Call, Side, Watch};
+use osd_migrate::telemetry::{OtlpSettings, RunTelemetry, Traces};
+
+use super::{JOB, progress, run};
+use crate::story::play::Play;
+
+const SETTINGS: OtlpSettings =
+    OtlpSettings { names_service: false, certificates: None, other_protocol: None };
+
+/// Everything that a receiver got: the requests, and the line and headers of each.
+#[derive(Default, Clone)]
+struct Received(Arc<Mutex<Vec<(String, ExportTraceServiceRequest)>>>);
+
+impl Received {
+    /// Starts a receiver, and returns its URL.
+    async fn start() -> (Self, String) {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1/traces", socket.local_addr().unwrap());
+        let received = Self::default();
+        let all = received.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = socket.accept().await {
+                tokio::spawn(all.clone().receive(stream));
+            }
+        });
+        (received, url)
+    }
+
+    async fn receive(self, mut stream: TcpStream) -> Option<()> {
+        loop {
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                head.push(char::from(stream.read_u8().await.ok()?));
+            }
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()?;
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.ok()?;
+            let request = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
+            self.0.lock().unwrap().push((head, request));
+            let answer = ExportTraceServiceResponse::default().encode_to_vec();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+            stream.write_all(&[head.as_bytes(), &answer].concat()).await.ok()?;
+        }
+    }
+
+    /// Returns all spans, in the order in which they came.
+    fn spans(&self) -> Vec<Span> {
+        let all = self.0.lock().unwrap();
+        let resources = all.iter().flat_map(|(_, request)| &request.resource_spans);
+        resources.flat_map(|resource| &resource.scope_spans).flat_map(|scope| scope.spans.clone()).collect()
+    }
+}
+
+fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
+    let found = attributes.iter().find(|attribute| attribute.key == key)?;
+    match &found.value {
+        Some(AnyValue { value: Some(Value::StringValue(text)) }) => Some(text.clone()),
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+/// Stops a run right after the first act for which this is true.
+fn killed_after(mut is_it: impl FnMut(&Act) -> bool + 'static) -> Option<Watch> {
+    Some(Box::new(move |call, side, _| matches!(call, Call::Act(act) if side == Side::Queued && is_it(act))))
+}
+
+/// Runs three processes of one Job, of which two are killed; returns what a receiver got.
+async fn killed_twice() -> Received {
+    let (received, url) = Received::start().await;
+    let (play, progress) = (Play::new(), progress());
+    let watches = [
+        killed_after(|act| matches!(act, Act::Ceph(CephAct::Destroy { .. }))),
+        killed_after(|act| matches!(act, Act::Kube(KubeAct::Deploy(_)))),
+        None,
+    ];
+    for (number, watch) in watches.into_iter().enumerate() {
+        let traces = Traces::start_for(JOB, &SETTINGS, Handle::current(), Some(url.clone())).unwrap();
+        let mut telemetry = RunTelemetry::default();
+        telemetry.trace(JOB, traces);
+        let end =
+            run(&play, watch, &progress, &mut |event, progress, now| telemetry.add(event, progress, now));
+        assert_eq!(end.is_some(), number == 2, "{number}: {end:?}");
+        if end.is_some() {
+            assert_eq!(end, Play::finished());
+            telemetry.end().await;
+        }
+        play.time_passes(12);
+    }
+    received
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trace_of_a_run_that_is_killed_twice_is_one_tree() {
+    let received = killed_twice().await;
+    let mut spans = BTreeMap::<Vec<u8>, Span>::new();
+    for span in received.spans() {
+        assert_eq!(span.trace_id, uuid::Uuid::parse_str(JOB).unwrap().into_bytes(), "{span:?}");
+        // A span that came twice is the same one.
+        if let Some(before) = spans.insert(span.span_id.clone(), span.clone()) {
+            assert_eq!(before, span);
+        }
+    }
+    let named = |name: &str| spans.values().filter(|span| span.name == name).collect::<Vec<_>>();
+    let [root] = named("run")[..] else { panic!("{:?}", named("run")) };
+    assert!(root.parent_span_id.is_empty(), "{root:?}");
+    assert_eq!(text(&root.attributes, "osd_migrate.code").as_deref(), Some("finished"));
+    let parent_of = |span: &Span| spans.get(&span.parent_span_id).unwrap_or_else(|| panic!("{span:?}"));
+    let osds = named("osd");
+    let names: Vec<_> = osds.iter().map(|span| text(&span.attributes, "osd_migrate.osd").unwrap()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.contains(&"osd.0".to_owned()) && names.contains(&"osd.2".to_owned()), "{names:?}");
+    let mut stages = BTreeMap::<&str, usize>::new();
+    for span in spans.values().filter(|span| span.span_id != root.span_id) {
+        let parent = parent_of(span);
+        let expected = match span.name.as_str() {
+            "osd" => "run",
+            "node-job" => match text(&span.attributes, "osd_migrate.task").as_deref() {
+                Some("inspect") => "inspect",
+                Some("rebuild") => "rebuild",
+                other => panic!("{other:?}"),
+            },
+            stage => {
+                *stages.entry(stage).or_default() += 1;
+                "osd"
+            }
+        };
+        assert_eq!(parent.name, expected, "{span:?}");
+        let is_inside = parent.start_time_unix_nano <= span.start_time_unix_nano
+            && span.start_time_unix_nano <= span.end_time_unix_nano
+            && span.end_time_unix_nano <= parent.end_time_unix_nano;
+        assert!(is_inside, "{span:?}\nis not inside\n{parent:?}");
+    }
+    let expected = ["backfill", "clean-up", "inspect", "rebuild", "start", "stop", "wait"];
+    assert_eq!(stages, expected.map(|stage| (stage, 2)).into(), "each OSD passes each stage once");
+    assert_eq!(named("node-job").len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trace_has_the_program_and_its_version() {
+    let received = killed_twice().await;
+    let all = received.0.lock().unwrap();
+    let (head, request) = all.first().unwrap();
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
+    let resource = request.resource_spans[0].resource.as_ref().unwrap();
+    assert_eq!(text(&resource.attributes, "service.name").as_deref(), Some("osd-migrate"));
+    assert_eq!(text(&resource.attributes, "service.version").as_deref(), Some(env!("CARGO_PKG_VERSION")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn collector_that_never_answers_delays_a_run_by_two_seconds() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/traces", socket.local_addr().unwrap());
+    let mut telemetry = RunTelemetry::default();
+    telemetry.trace(JOB, Traces::start_for(JOB, &SETTINGS, Handle::current(), Some(url)).unwrap());
+    let add = |telemetry: &mut RunTelemetry| {
+        run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now))
+    };
+    assert_eq!(add(&mut telemetry), Play::finished());
+    let began = std::time::Instant::now();
+    telemetry.end().await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+fn read(vars: &[(&str, &str)]) -> Option<OtlpSettings> {
+    OtlpSettings::read(|key| vars.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned()))
+}
+
+#[test]
+fn traces_are_off_unless_the_environment_has_an_endpoint() {
+    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+    assert_eq!(read(&[]), None);
+    assert_eq!(read(&[("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://x:4318")]), None);
+    assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", ""), ("OTEL_SERVICE_NAME", "x")]), None);
+    assert_eq!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")]), None);
+    assert_eq!(read(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")]), None);
+    assert_eq!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "false")]), Some(SETTINGS));
+    assert_eq!(read(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x:4318/v1/traces")]), Some(SETTINGS));
+    let named = Some(OtlpSettings { names_service: true, ..SETTINGS });
+    assert_eq!(read(&[ENDPOINT, ("OTEL_SERVICE_NAME", "x")]), named);
+    assert_eq!(read(&[ENDPOINT, ("OTEL_RESOURCE_ATTRIBUTES", "a=b,service.name=x")]), named);
+    let grpc = read(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap();
+    assert_eq!(grpc.other_protocol.as_deref(), Some("grpc"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_protocol_is_refused_and_the_run_has_no_traces() {
+    let grpc = OtlpSettings { other_protocol: Some("grpc".to_owned()), ..SETTINGS };
+    let why = Traces::start(JOB, &grpc, Handle::current()).err().unwrap();
+    assert!(why.contains("only http/protobuf is supported"), "{why}");
+    assert!(RunTelemetry::start(JOB, None, Some(&grpc)).await.is_off());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_without_settings_opens_no_port_and_no_connection() {
+    let cli = Cli::try_parse_from(["osd-migrate", "run"]).unwrap();
+    let mut telemetry = RunTelemetry::start(JOB, cli.telemetry.metrics_port, read(&[]).as_ref()).await;
+    // There is neither a listener nor an exporter that an event could reach.
+    assert!(telemetry.is_off());
+    let end =
+        run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now));
+    assert_eq!(end, Play::finished());
+    let began = std::time::Instant::now();
+    telemetry.end().await;
+    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
+}
