@@ -11,8 +11,8 @@ pub(super) fn print(text: &str) {
 
 /// Prints a line of a pod's log: what the program printed goes to stdout, and what it logged to stderr.
 ///
-/// A pod has one log for both. A line that was logged begins with its time and its level, or is a JSON object with
-/// both.
+/// A pod has one log for both. A line that was logged begins with its time and its level, or is a JSON object
+/// with both.
 pub(super) fn print_log(line: &str) {
     if is_logged(line) {
         let _gone = writeln!(std::io::stderr().lock(), "{line}").is_err();

@@ -1,8 +1,8 @@
-//! Spans of a run's trace: run, OSD, stage, node Job. They follow from the milestones in the ledger, so a run that
-//! is started again continues its trace.
+//! Spans of a run's trace: run, OSD, stage, node Job. They follow from the milestones in the ledger, so a run
+//! that is started again continues its trace.
 //!
-//! A span is reported when it ends. Its id follows from the record, and its start from the ledger: if a run was
-//! killed, the next one reports the spans of the OSDs in progress again, with the same ids and times.
+//! A span is reported when it ends. Its id follows from the record, and its start from the ledger: if a run
+//! was killed, the next one reports the spans of the OSDs in progress again, with the same ids and times.
 
 use std::collections::{BTreeMap, BTreeSet};
 

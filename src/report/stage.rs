@@ -1,7 +1,7 @@
 //! Stage of an OSD's migration, by the milestones of its record: for logs and traces.
 //!
-//! The phase of an OSD is computed from an observation, and is known only in the iteration that observed it. The
-//! milestones are stored: the stage is the same after a restart.
+//! The phase of an OSD is computed from an observation, and is known only in the iteration that observed it.
+//! The milestones are stored: the stage is the same after a restart.
 
 use chrono::{DateTime, Utc};
 
@@ -70,7 +70,7 @@ pub(super) struct Passed {
     pub(super) milestones: std::ops::Range<usize>,
 }
 
-/// Returns the stages that a record passed, in order. A stage may come again.
+/// Returns the stages that a record passed, in order; a stage may come again.
 pub(super) fn passed(milestones: &[(String, DateTime<Utc>)]) -> Vec<Passed> {
     let mut passed: Vec<Passed> = Vec::new();
     for (number, (milestone, at)) in milestones.iter().enumerate() {

@@ -30,7 +30,7 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// Time after which a client that scraped is taken for gone: four intervals of 30 s.
 const GONE_AFTER: Duration = Duration::from_secs(120);
 
-/// Server of the metrics. It ends when it is dropped.
+/// Server of the metrics, which ends when it is dropped.
 pub struct Listener {
     address: SocketAddr,
     scrapes: Arc<Scrapes>,

@@ -1,7 +1,7 @@
 //! Figures of a run in the text format of OpenMetrics, which Prometheus reads.
 //!
-//! Names and meanings: `docs/reference/metrics.md`. The labels have few values: codes of this program, never an OSD or
-//! a node.
+//! Names and meanings: `docs/reference/metrics.md`. The labels have few values: codes of this program, never
+//! an OSD or a node.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

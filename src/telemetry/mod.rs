@@ -1,5 +1,5 @@
-//! Logs, metrics and traces: what leaves the process for other programs. All of it is off by default, and nothing
-//! of it can fail a run or make it wait, except for [`RunTelemetry::end`].
+//! Logs, metrics and traces: what leaves the process for other programs. Metrics and traces are off by
+//! default, and nothing of them can fail a run or make it wait, except for [`RunTelemetry::end`].
 //!
 //! | module | content |
 //! | --- | --- |
@@ -8,8 +8,10 @@
 //! | `listener` | HTTP server of the metrics |
 //! | `traces` | spans of a run, exported by OTLP |
 //! | `otlp_client` | HTTP client of the exporter |
+//! | `error` | faults, which are only logged |
 //! | `run` | metrics and traces of one run |
 
+mod error;
 mod listener;
 mod logs;
 mod metrics;
@@ -17,6 +19,7 @@ mod otlp_client;
 mod run;
 mod traces;
 
+pub use error::TelemetryError;
 pub use listener::Listener;
 pub use logs::start_logging;
 pub use metrics::Metrics;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::error::TelemetryError;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -21,7 +22,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Most bytes of an answer that are read: an answer is a few bytes.
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// HTTP client of the exporter. It runs on the program's runtime: the exporter's own thread has none.
+/// HTTP client of the exporter.
+///
+/// It runs on the program's runtime: the exporter's own thread has none.
 #[derive(Debug)]
 pub struct OtlpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -47,10 +50,7 @@ impl OtlpClient {
     /// Logs the first failure of a row: a collector that is away must not fill the log.
     fn failed(&self, why: &HttpError) {
         if !self.has_failed.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                code = "traces-not-sent",
-                "traces are not sent, and the run goes on: {why} [traces-not-sent]"
-            );
+            TelemetryError::TracesNotSent(why.to_string()).warn();
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::runtime::Handle;
 
+use super::error::TelemetryError;
 use super::listener::Listener;
 use super::metrics::Metrics;
 use super::traces::{OtlpSettings, Traces};
@@ -14,7 +15,7 @@ use crate::report::{Event, Figures, RunProgress, RunSpans};
 /// Longest time that a run that ended stays for its last scrape: one and a half intervals of 30 s.
 const LAST_SCRAPE: Duration = Duration::from_secs(45);
 
-/// Metrics and traces of one run. Both are off by default.
+/// Metrics and traces of one run, both off by default.
 #[derive(Default)]
 pub struct RunTelemetry {
     metrics: Option<Served>,
@@ -37,19 +38,13 @@ impl RunTelemetry {
             let metrics = Arc::new(Metrics::default());
             match Listener::on_port(port, Arc::clone(&metrics)).await {
                 Ok(listener) => telemetry.serve(metrics, listener),
-                Err(error) => tracing::warn!(
-                    code = "metrics-off",
-                    "port {port} cannot be opened, so the run serves no metrics: {error}. Choose another port: \
-                     --metrics-port [metrics-off]"
-                ),
+                Err(error) => TelemetryError::MetricsOff { port, why: error.to_string() }.warn(),
             }
         }
         if let Some(settings) = otlp {
             match Traces::start(job, settings, Handle::current()) {
                 Ok(traces) => telemetry.trace(job, traces),
-                Err(why) => {
-                    tracing::warn!(code = "traces-off", "the run sends no traces: {why} [traces-off]");
-                }
+                Err(error) => error.warn(),
             }
         }
         telemetry
@@ -84,8 +79,8 @@ impl RunTelemetry {
 
     /// Ends the telemetry of a run that ended by itself.
     ///
-    /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go. Without
-    /// a scrape so far, nothing waits.
+    /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go.
+    /// Without a scrape so far, nothing waits.
     pub async fn end(&mut self) {
         // The spans first: a collector needs no second look.
         self.traces = None;

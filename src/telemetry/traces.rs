@@ -13,6 +13,7 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
+use super::error::TelemetryError;
 use super::otlp_client::OtlpClient;
 use crate::report::{Span, trace_id};
 
@@ -63,7 +64,7 @@ impl OtlpSettings {
     }
 }
 
-/// Exporter of the spans of a Job. When it is dropped, it sends the last ones.
+/// Exporter of the spans of a Job; when it is dropped, it sends the last ones.
 pub struct Traces {
     trace: TraceId,
     queue: BatchSpanProcessor,
@@ -72,7 +73,7 @@ pub struct Traces {
 
 impl Traces {
     /// Starts the exporter, for the endpoint in the environment.
-    pub fn start(job: &str, settings: &OtlpSettings, runtime: Handle) -> Result<Self, String> {
+    pub fn start(job: &str, settings: &OtlpSettings, runtime: Handle) -> Result<Self, TelemetryError> {
         Self::start_for(job, settings, runtime, None)
     }
 
@@ -82,21 +83,22 @@ impl Traces {
         settings: &OtlpSettings,
         runtime: Handle,
         url: Option<String>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TelemetryError> {
         if let Some(protocol) = &settings.other_protocol {
-            return Err(format!(
+            return Err(TelemetryError::TracesOff(format!(
                 "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is supported (port 4318 of a \
                  collector)"
-            ));
+            )));
         }
-        let client = OtlpClient::new(settings.certificates.as_deref(), runtime)?;
+        let client =
+            OtlpClient::new(settings.certificates.as_deref(), runtime).map_err(TelemetryError::TracesOff)?;
         let exporter =
             SpanExporter::builder().with_http().with_http_client(client).with_protocol(Protocol::HttpBinary);
         let exporter = match url {
             Some(url) => exporter.with_endpoint(url),
             None => exporter,
         };
-        let exporter = exporter.build().map_err(|error| error.to_string())?;
+        let exporter = exporter.build().map_err(|error| TelemetryError::TracesOff(error.to_string()))?;
         let config =
             BatchConfigBuilder::default().with_max_queue_size(QUEUE).with_scheduled_delay(SENT_AFTER).build();
         let mut queue = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
@@ -109,7 +111,7 @@ impl Traces {
         Ok(Self { trace: TraceId::from_bytes(trace_id(job)), queue, scope })
     }
 
-    /// Sends a span later. A span is dropped if too many wait.
+    /// Sends a span later, or drops it if too many wait.
     pub fn send(&self, span: Span) {
         let id = SpanId::from_bytes(span.id.to_be_bytes());
         let parent = span.parent.map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.to_be_bytes()));

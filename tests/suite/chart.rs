@@ -9,11 +9,10 @@ use clap::{CommandFactory, Parser};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use osd_migrate::cli::{CONFIRMATION, Cli, Command, LogFormat};
+use osd_migrate::cli::{CONFIRMATION, Cli, Command};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{BadWindow, DeploymentBy, Policy, Window};
 use osd_migrate::k8s::CRON_JOB;
-use osd_migrate::telemetry::OtlpSettings;
 
 use crate::runbook::{read, root};
 
@@ -80,13 +79,13 @@ fn by_option(var: &Value) -> [String; 2] {
     [format!("--{long}"), var["value"].as_str().unwrap().to_owned()]
 }
 
-fn parsed(workload: &Value) -> Cli {
+pub(crate) fn parsed(workload: &Value) -> Cli {
     let args = args_of(workload);
     let words = std::iter::once("osd-migrate").chain(args.iter().map(String::as_str));
     Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{args:?}: {error}"))
 }
 
-fn in_set<'a>(workloads: &'a [Value], part: &str) -> &'a Value {
+pub(crate) fn in_set<'a>(workloads: &'a [Value], part: &str) -> &'a Value {
     workloads.iter().find(|workload| part_of(workload) == part).unwrap_or_else(|| panic!("no {part}"))
 }
 
@@ -129,36 +128,6 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     assert_eq!(policy.at_once, 4);
     let Command::Run(args) = parsed(in_set(&of_set("defaults"), "run")).command else { panic!("no run") };
     assert_eq!(args.policy(), Policy { at_once: 1, ..Policy::default() });
-}
-
-/// Only runs have a port and send traces: hooks end within seconds.
-#[test]
-fn telemetry_values_apply_to_runs_and_are_off_by_default() {
-    let names = |workload: &Value| -> BTreeSet<String> {
-        let env = container_of(workload)["env"].as_array().unwrap().clone();
-        env.iter().map(|var| var["name"].as_str().unwrap().to_owned()).collect()
-    };
-    let is_otel = |names: &BTreeSet<String>| names.iter().any(|name| name.starts_with("OTEL_"));
-    for workload in &of_set("all") {
-        let (cli, is_run) = (parsed(workload), part_of(workload) == "run");
-        assert_eq!(cli.telemetry.log_format, LogFormat::Json);
-        assert_eq!(cli.telemetry.metrics_port, is_run.then_some(9999));
-        let ports = is_run.then(|| json!([{"name": "metrics", "containerPort": 9999}]));
-        assert_eq!(container_of(workload).get("ports"), ports.as_ref());
-        assert_eq!(is_otel(&names(workload)), is_run, "{}", part_of(workload));
-    }
-    let all = of_set("all");
-    let env = &container_of(in_set(&all, "run"))["env"];
-    let lookup = |key: &str| {
-        let var = env.as_array().unwrap().iter().find(|var| var["name"] == key)?;
-        var["value"].as_str().map(str::to_owned)
-    };
-    assert!(OtlpSettings::read(lookup).is_some());
-    for workload in &of_set("defaults") {
-        let cli = parsed(workload);
-        assert_eq!((cli.telemetry.log_format, cli.telemetry.metrics_port), (LogFormat::Text, None));
-        assert!(container_of(workload).get("ports").is_none() && !is_otel(&names(workload)));
-    }
 }
 
 /// Checks the options of a run; the namespace comes from the environment, with the downward API.

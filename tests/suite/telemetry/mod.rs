@@ -1,6 +1,7 @@
-//! Metrics and traces of simulated runs, over real sockets of this computer; and the names of the metrics in the
-//! chart and the pages.
+//! Metrics and traces of simulated runs, over real sockets of this computer; and the names of the metrics in
+//! the chart and the pages.
 
+mod chart;
 mod listener;
 mod metrics;
 mod names;

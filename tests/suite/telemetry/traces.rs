@@ -206,7 +206,7 @@ fn traces_are_off_unless_the_environment_has_an_endpoint() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_protocol_is_refused_and_the_run_has_no_traces() {
     let grpc = OtlpSettings { other_protocol: Some("grpc".to_owned()), ..SETTINGS };
-    let why = Traces::start(JOB, &grpc, Handle::current()).err().unwrap();
+    let why = Traces::start(JOB, &grpc, Handle::current()).err().unwrap().to_string();
     assert!(why.contains("only http/protobuf is supported"), "{why}");
     assert!(RunTelemetry::start(JOB, None, Some(&grpc)).await.is_off());
 }
