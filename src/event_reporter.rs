@@ -105,9 +105,9 @@ impl EventReporter {
         self
     }
 
-    /// Ends metrics and traces, after a run that ended by itself.
-    pub async fn end_telemetry(&mut self) {
-        self.telemetry.end().await;
+    /// Ends metrics and traces, after a run that ended by itself or by an error that needs a person.
+    pub async fn end_telemetry(&mut self, error: Option<&str>) {
+        self.telemetry.end(error, &self.progress, now()).await;
     }
 
     /// Returns whether this run has done or saved anything.

@@ -24,7 +24,7 @@ pub(super) fn print_log(line: &str) {
 fn is_logged(line: &str) -> bool {
     if line.starts_with("{\"timestamp\":") {
         let object: Option<serde_json::Value> = serde_json::from_str(line).ok();
-        return object.is_some_and(|object| object["level"].is_string());
+        return object.is_some_and(|object| object.get("level").is_some_and(serde_json::Value::is_string));
     }
     let mut words = line.split_whitespace();
     let time = words.next().is_some_and(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok());

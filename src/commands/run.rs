@@ -49,9 +49,6 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     };
     ports.audience.drift(&drift.unwrap_or_default()).await;
     let end = ports.run(&policy).await;
-    if matches!(end, Ok(End::Finished(_) | End::Halted(_))) {
-        ports.audience.end_telemetry().await;
-    }
     let acted = ports.audience.has_acted();
     // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
@@ -60,7 +57,9 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
         k8s.requests(),
         peak_kib()
     );
-    match end {
+    let left_to_other = matches!(end, Ok(End::LeftToOther));
+    let error = end.as_ref().err().map(ToString::to_string);
+    let exit = match end {
         // A run that is not confirmed only reports: that is not a failure. A confirmation that was removed
         // during a run ends that run like a cancel.
         Ok(End::Finished(summary)) if summary.needs_only_confirmation() && (own.scheduled || !acted) => {
@@ -68,7 +67,12 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
         }
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
+    };
+    // A pod that is to be tried again, or that leaves the work to another, does not end the run.
+    if exit != Exit::TryAgain && !left_to_other {
+        ports.audience.end_telemetry(error.as_deref()).await;
     }
+    exit
 }
 
 /// Prints the plan at the start of a run.

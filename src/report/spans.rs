@@ -79,7 +79,8 @@ impl RunSpans {
                 ended
             }
             Event::Waiting { ledger, .. } => self.take_up(ledger, None, now),
-            Event::Finished(_) | Event::Halted(_) => self.run_ended(event, began, now),
+            Event::Finished(_) => self.run_ended(event.code(), None, began, now),
+            Event::Halted(_) => self.run_ended(event.code(), Some(&event.to_string()), began, now),
             Event::Conflict | Event::Done(_) | Event::NotDone { .. } | Event::Blind(_) | Event::Lease(_) => {
                 Vec::new()
             }
@@ -125,12 +126,23 @@ impl RunSpans {
         Some(span)
     }
 
+    /// Returns the last spans of a run that ended by an error.
+    pub fn failed(&mut self, error: &str, began: DateTime<Utc>, now: DateTime<Utc>) -> Vec<Span> {
+        let ended = self.run_ended("error", Some(error), began, now);
+        ended.into_iter().filter(|span| self.reported.insert(span.id)).collect()
+    }
+
     /// Returns the spans of all OSDs in progress, and of the run.
-    fn run_ended(&mut self, event: &Event<'_>, began: DateTime<Utc>, now: DateTime<Utc>) -> Vec<Span> {
-        let halt = matches!(event, Event::Halted(_)).then(|| event.to_string());
+    fn run_ended(
+        &mut self,
+        code: &str,
+        error: Option<&str>,
+        began: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Vec<Span> {
         let mut ended = Vec::new();
         for (osd, known) in std::mem::take(&mut self.osds) {
-            ended.extend(self.all(osd, &known, now, halt.as_deref()));
+            ended.extend(self.all(osd, &known, now, error));
         }
         ended.push(Span {
             id: id(&[&self.job, "run"]),
@@ -138,11 +150,8 @@ impl RunSpans {
             name: "run",
             start: began.min(now),
             end: now,
-            attributes: vec![
-                ("osd_migrate.code", event.code().to_owned()),
-                ("k8s.job.uid", self.job.clone()),
-            ],
-            error: halt,
+            attributes: vec![("osd_migrate.code", code.to_owned()), ("k8s.job.uid", self.job.clone())],
+            error: error.map(str::to_owned),
         });
         ended
     }
@@ -150,7 +159,7 @@ impl RunSpans {
     /// Returns all spans of an OSD; those in progress end now.
     fn all(&self, osd: OsdId, known: &Known, now: DateTime<Utc>, error: Option<&str>) -> Vec<Span> {
         let mut ended = known.ended(osd);
-        if let Some((number, last)) = passed(&known.milestones).iter().enumerate().last() {
+        if let Some((number, last)) = passed(&known.milestones).iter().enumerate().next_back() {
             ended.push(known.stage(osd, number, last, now));
             ended.extend(
                 known.milestones.len().checked_sub(1).and_then(|job| known.job(osd, job, number, now)),

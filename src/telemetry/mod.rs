@@ -7,6 +7,7 @@
 //! | `metrics` | figures of a run in the text format of OpenMetrics |
 //! | `listener` | HTTP server of the metrics |
 //! | `traces` | spans of a run, exported by OTLP |
+//! | `settings` | settings of traces in the environment |
 //! | `otlp_client` | HTTP client of the exporter |
 //! | `error` | faults, which are only logged |
 //! | `run` | metrics and traces of one run |
@@ -17,6 +18,7 @@ mod logs;
 mod metrics;
 mod otlp_client;
 mod run;
+mod settings;
 mod traces;
 
 pub use error::TelemetryError;
@@ -25,4 +27,5 @@ pub use logs::start_logging;
 pub use metrics::Metrics;
 pub use otlp_client::OtlpClient;
 pub use run::RunTelemetry;
-pub use traces::{OtlpSettings, Traces};
+pub use settings::OtlpSettings;
+pub use traces::Traces;

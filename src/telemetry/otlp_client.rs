@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::error::TelemetryError;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -15,6 +14,10 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::runtime::Handle;
+
+use super::error::TelemetryError;
+use super::settings::OtlpSettings;
+use crate::k8s::cause;
 
 /// Time limit of a request. A request that takes longer only delays other spans.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -29,28 +32,30 @@ const ANSWER_BYTES: usize = 64 << 10;
 pub struct OtlpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
+    url: String,
     has_failed: AtomicBool,
 }
 
 impl OtlpClient {
-    /// Creates a client that trusts the certificates of the system, or only those in a file.
-    pub fn new(certificates: Option<&Path>, runtime: Handle) -> Result<Self, String> {
+    /// Creates a client for the URL of the settings.
+    pub fn new(settings: &OtlpSettings, runtime: Handle) -> Result<Self, String> {
         let builder = HttpsConnectorBuilder::new();
-        let builder = match certificates {
-            None => {
-                builder.with_native_roots().map_err(|error| format!("no certificates to trust: {error}"))?
-            }
+        let builder = match &settings.certificates {
             Some(file) => builder.with_tls_config(trusting(file)?),
+            None if settings.url.starts_with("https:") => builder
+                .with_native_roots()
+                .map_err(|error| format!("{error}. Name a file: OTEL_EXPORTER_OTLP_CERTIFICATE"))?,
+            None => builder.with_tls_config(with_roots(rustls::RootCertStore::empty())),
         };
         let connector = builder.https_or_http().enable_http1().build();
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, runtime, has_failed: AtomicBool::new(false) })
+        Ok(Self { client, runtime, url: settings.url.clone(), has_failed: AtomicBool::new(false) })
     }
 
     /// Logs the first failure of a row: a collector that is away must not fill the log.
-    fn failed(&self, why: &HttpError) {
+    fn failed(&self, why: &str) {
         if !self.has_failed.swap(true, Ordering::Relaxed) {
-            TelemetryError::TracesNotSent(why.to_string()).warn();
+            TelemetryError::TracesNotSent(format!("{}: {why}", self.url)).warn();
         }
     }
 }
@@ -63,7 +68,11 @@ fn trusting(file: &Path) -> Result<rustls::ClientConfig, String> {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
-    Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+    Ok(with_roots(roots))
+}
+
+fn with_roots(roots: rustls::RootCertStore) -> rustls::ClientConfig {
+    rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
 #[async_trait]
@@ -79,8 +88,8 @@ impl HttpClient for OtlpClient {
         let sent = self.runtime.spawn(timed).await.map_err(HttpError::from).flatten();
         match &sent {
             Ok(answer) if answer.status().is_success() => self.has_failed.store(false, Ordering::Relaxed),
-            Ok(answer) => self.failed(&format!("the collector answered {}", answer.status()).into()),
-            Err(error) => self.failed(error),
+            Ok(answer) => self.failed(&format!("the collector answered {}", answer.status())),
+            Err(error) => self.failed(&cause(error.as_ref())),
         }
         sent
     }

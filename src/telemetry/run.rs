@@ -9,11 +9,15 @@ use tokio::runtime::Handle;
 use super::error::TelemetryError;
 use super::listener::Listener;
 use super::metrics::Metrics;
-use super::traces::{OtlpSettings, Traces};
+use super::settings::OtlpSettings;
+use super::traces::Traces;
 use crate::report::{Event, Figures, RunProgress, RunSpans};
 
 /// Longest time that a run that ended stays for its last scrape: one and a half intervals of 30 s.
 const LAST_SCRAPE: Duration = Duration::from_secs(45);
+
+/// Code of the metrics for an end by an error: its own code is in the log.
+const OF_ERROR: &str = "error";
 
 /// Metrics and traces of one run, both off by default.
 #[derive(Default)]
@@ -81,10 +85,19 @@ impl RunTelemetry {
     ///
     /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go.
     /// Without a scrape so far, nothing waits.
-    pub async fn end(&mut self) {
+    ///
+    /// `error` is the reason of an end without a halt that needs a person, too.
+    pub async fn end(&mut self, error: Option<&str>, progress: &RunProgress, now: DateTime<Utc>) {
         // The spans first: a collector needs no second look.
-        self.traces = None;
-        if let Some(Served { listener, .. }) = self.metrics.take() {
+        if let (Some(error), Some((mut spans, traces))) = (error, self.traces.take()) {
+            let began = progress.pace.began.unwrap_or(now);
+            spans.failed(error, began, now).into_iter().for_each(|span| traces.send(span));
+        }
+        if let Some(Served { mut figures, metrics, listener }) = self.metrics.take() {
+            if error.is_some() {
+                figures.halted = Some(OF_ERROR);
+                metrics.set(&figures);
+            }
             listener.scraped_once_more(LAST_SCRAPE).await;
         }
     }

@@ -1,7 +1,6 @@
 //! Spans of a run, exported by OTLP over HTTP.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
@@ -15,6 +14,7 @@ use tokio::runtime::Handle;
 
 use super::error::TelemetryError;
 use super::otlp_client::OtlpClient;
+use super::settings::OtlpSettings;
 use crate::report::{Span, trace_id};
 
 /// Name of the program in traces, unless the environment says another.
@@ -29,41 +29,6 @@ const LAST_WITHIN: Duration = Duration::from_secs(2);
 /// Most spans that wait to be sent: those of 50 OSDs. More are dropped.
 const QUEUE: usize = 1024;
 
-/// What the environment says about traces, apart from what the exporter reads itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtlpSettings {
-    /// Whether the environment names the service.
-    pub names_service: bool,
-    /// File with the certificates to trust.
-    pub certificates: Option<PathBuf>,
-    /// Protocol, if it is not the one that this program has.
-    pub other_protocol: Option<String>,
-}
-
-impl OtlpSettings {
-    /// Reads the environment; `None` if it asks for no traces.
-    ///
-    /// The names are those of the OpenTelemetry specification.
-    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let get = |key: &str| lookup(key).filter(|value| !value.is_empty());
-        let first = |keys: [&str; 2]| keys.into_iter().find_map(get);
-        first(["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"])?;
-        let is_off = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
-            || get("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
-        if is_off {
-            return None;
-        }
-        let in_attributes = get("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.contains("service.name="));
-        Some(Self {
-            names_service: in_attributes || get("OTEL_SERVICE_NAME").is_some(),
-            certificates: first(["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"])
-                .map(PathBuf::from),
-            other_protocol: first(["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"])
-                .filter(|protocol| protocol != "http/protobuf"),
-        })
-    }
-}
-
 /// Exporter of the spans of a Job; when it is dropped, it sends the last ones.
 pub struct Traces {
     trace: TraceId,
@@ -72,41 +37,29 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Starts the exporter, for the endpoint in the environment.
+    /// Starts the exporter for the spans of a Job.
     pub fn start(job: &str, settings: &OtlpSettings, runtime: Handle) -> Result<Self, TelemetryError> {
-        Self::start_for(job, settings, runtime, None)
-    }
-
-    /// Starts the exporter for a URL, or for the endpoint in the environment.
-    pub fn start_for(
-        job: &str,
-        settings: &OtlpSettings,
-        runtime: Handle,
-        url: Option<String>,
-    ) -> Result<Self, TelemetryError> {
         if let Some(protocol) = &settings.other_protocol {
             return Err(TelemetryError::TracesOff(format!(
                 "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is supported (port 4318 of a \
                  collector)"
             )));
         }
-        let client =
-            OtlpClient::new(settings.certificates.as_deref(), runtime).map_err(TelemetryError::TracesOff)?;
-        let exporter =
-            SpanExporter::builder().with_http().with_http_client(client).with_protocol(Protocol::HttpBinary);
-        let exporter = match url {
-            Some(url) => exporter.with_endpoint(url),
-            None => exporter,
-        };
-        let exporter = exporter.build().map_err(|error| TelemetryError::TracesOff(error.to_string()))?;
+        let client = OtlpClient::new(settings, runtime).map_err(TelemetryError::TracesOff)?;
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(&settings.url)
+            .build()
+            .map_err(|error| TelemetryError::TracesOff(error.to_string()))?;
         let config =
             BatchConfigBuilder::default().with_max_queue_size(QUEUE).with_scheduled_delay(SENT_AFTER).build();
         let mut queue = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
         let resource = Resource::builder().with_attribute(KeyValue::new("service.version", version()));
-        queue.set_resource(&match settings.names_service {
-            true => resource.build(),
-            false => resource.with_service_name(SERVICE).build(),
-        });
+        let is_named = settings.names_service;
+        let resource = if is_named { resource } else { resource.with_service_name(SERVICE) };
+        queue.set_resource(&resource.build());
         let scope = InstrumentationScope::builder(SERVICE).with_version(version()).build();
         Ok(Self { trace: TraceId::from_bytes(trace_id(job)), queue, scope })
     }

@@ -92,6 +92,23 @@ async fn run_that_was_scraped_stays_until_the_next_scrape() {
 }
 
 #[tokio::test]
+async fn error_that_ends_a_run_is_scraped_as_a_halt() {
+    let (metrics, mut telemetry) = (Arc::new(Metrics::default()), RunTelemetry::default());
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = Listener::on(socket, Arc::clone(&metrics)).unwrap();
+    let address = listener.address();
+    telemetry.serve(metrics, listener);
+    let (progress, now) = (progress().take(), Play::new().sim.borrow().world.at);
+    telemetry.add(&Event::Conflict, &progress, now);
+    let before = asked(address, "GET /metrics HTTP/1.1").await;
+    assert!(before.contains("\nosd_migrate_halted 0\n"), "{before}");
+    let ends = telemetry.end(Some("the ledger cannot be read"), &progress, now);
+    let (after, ()) = tokio::join!(asked(address, "GET /metrics HTTP/1.1"), ends);
+    assert!(after.contains("\nosd_migrate_halted 1\n"), "{after}");
+    assert!(after.contains("\nosd_migrate_halt_info{code=\"error\"} 1\n"), "{after}");
+}
+
+#[tokio::test]
 async fn run_goes_on_without_metrics_if_their_port_is_taken() {
     let taken = TcpListener::bind("[::]:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();

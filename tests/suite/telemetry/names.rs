@@ -77,7 +77,7 @@ fn page_of_metrics_has_what_a_run_serves() {
 
 /// Returns the metrics of this program in an expression, with the values of the labels that it selects.
 fn named(text: &str) -> BTreeSet<(String, Option<(String, String)>)> {
-    let metric = Regex::new(r#"(osd_migrate_\w+)(\{[^}]*\})?"#).unwrap();
+    let metric = Regex::new(r"(osd_migrate_\w+)(\{[^}]*\})?").unwrap();
     let label = Regex::new(r#"(state|change|task|kind|code)="([^"]+)""#).unwrap();
     let mut found = BTreeSet::new();
     for one in metric.captures_iter(text) {

@@ -24,8 +24,9 @@ use osd_migrate::telemetry::{OtlpSettings, RunTelemetry, Traces};
 use super::{JOB, progress, run};
 use crate::story::play::Play;
 
-const SETTINGS: OtlpSettings =
-    OtlpSettings { names_service: false, certificates: None, other_protocol: None };
+fn settings(url: &str) -> OtlpSettings {
+    OtlpSettings { url: url.to_owned(), names_service: false, certificates: None, other_protocol: None }
+}
 
 /// Everything that a receiver got: the requests, and the line and headers of each.
 #[derive(Default, Clone)]
@@ -79,6 +80,12 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
+/// Ends the telemetry of a run at the start of its world.
+async fn ends(telemetry: &mut RunTelemetry, error: Option<&str>) {
+    let now = Play::new().sim.borrow().world.at;
+    telemetry.end(error, &progress().take(), now).await;
+}
+
 /// Stops a run right after the first act for which this is true.
 fn killed_after(mut is_it: impl FnMut(&Act) -> bool + 'static) -> Option<Watch> {
     Some(Box::new(move |call, side, _| matches!(call, Call::Act(act) if side == Side::Queued && is_it(act))))
@@ -94,7 +101,7 @@ async fn killed_twice() -> Received {
         None,
     ];
     for (number, watch) in watches.into_iter().enumerate() {
-        let traces = Traces::start_for(JOB, &SETTINGS, Handle::current(), Some(url.clone())).unwrap();
+        let traces = Traces::start(JOB, &settings(&url), Handle::current()).unwrap();
         let mut telemetry = RunTelemetry::default();
         telemetry.trace(JOB, traces);
         let end =
@@ -102,7 +109,7 @@ async fn killed_twice() -> Received {
         assert_eq!(end.is_some(), number == 2, "{number}: {end:?}");
         if end.is_some() {
             assert_eq!(end, Play::finished());
-            telemetry.end().await;
+            telemetry.end(None, &progress.borrow(), play.sim.borrow().world.at).await;
         }
         play.time_passes(12);
     }
@@ -126,9 +133,10 @@ async fn trace_of_a_run_that_is_killed_twice_is_one_tree() {
     assert_eq!(text(&root.attributes, "osd_migrate.code").as_deref(), Some("finished"));
     let parent_of = |span: &Span| spans.get(&span.parent_span_id).unwrap_or_else(|| panic!("{span:?}"));
     let osds = named("osd");
-    let names: Vec<_> = osds.iter().map(|span| text(&span.attributes, "osd_migrate.osd").unwrap()).collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert!(names.contains(&"osd.0".to_owned()) && names.contains(&"osd.2".to_owned()), "{names:?}");
+    let of_osds: Vec<_> =
+        osds.iter().map(|span| text(&span.attributes, "osd_migrate.osd").unwrap()).collect();
+    assert_eq!(of_osds.len(), 2, "{of_osds:?}");
+    assert!(["osd.0", "osd.2"].iter().all(|osd| of_osds.iter().any(|one| one == osd)), "{of_osds:?}");
     let mut stages = BTreeMap::<&str, usize>::new();
     for span in spans.values().filter(|span| span.span_id != root.span_id) {
         let parent = parent_of(span);
@@ -172,14 +180,32 @@ async fn collector_that_never_answers_delays_a_run_by_two_seconds() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/traces", socket.local_addr().unwrap());
     let mut telemetry = RunTelemetry::default();
-    telemetry.trace(JOB, Traces::start_for(JOB, &SETTINGS, Handle::current(), Some(url)).unwrap());
+    telemetry.trace(JOB, Traces::start(JOB, &settings(&url), Handle::current()).unwrap());
     let add = |telemetry: &mut RunTelemetry| {
         run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now))
     };
     assert_eq!(add(&mut telemetry), Play::finished());
     let began = std::time::Instant::now();
-    telemetry.end().await;
+    ends(&mut telemetry, None).await;
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trace_of_a_run_that_fails_has_its_error() {
+    let (received, url) = Received::start().await;
+    let mut telemetry = RunTelemetry::default();
+    telemetry.trace(JOB, Traces::start(JOB, &settings(&url), Handle::current()).unwrap());
+    let play = Play::new();
+    let watch = killed_after(|act| matches!(act, Act::Ceph(CephAct::Destroy { .. })));
+    run(&play, watch, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now));
+    ends(&mut telemetry, Some("the key is refused [ceph-key-refused]")).await;
+    let spans = received.spans();
+    let failed: Vec<_> = spans.iter().filter(|span| span.status.as_ref().unwrap().code == 2).collect();
+    let names: Vec<_> = failed.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["osd", "run"]);
+    for span in failed {
+        assert_eq!(span.status.as_ref().unwrap().message, "the key is refused [ceph-key-refused]");
+    }
 }
 
 fn read(vars: &[(&str, &str)]) -> Option<OtlpSettings> {
@@ -194,9 +220,12 @@ fn traces_are_off_unless_the_environment_has_an_endpoint() {
     assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", ""), ("OTEL_SERVICE_NAME", "x")]), None);
     assert_eq!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")]), None);
     assert_eq!(read(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")]), None);
-    assert_eq!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "false")]), Some(SETTINGS));
-    assert_eq!(read(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x:4318/v1/traces")]), Some(SETTINGS));
-    let named = Some(OtlpSettings { names_service: true, ..SETTINGS });
+    let of_all = settings("http://collector:4318/v1/traces");
+    assert_eq!(read(&[ENDPOINT, ("OTEL_SDK_DISABLED", "false")]), Some(of_all.clone()));
+    assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/")]), Some(of_all.clone()));
+    let of_traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://x:4318/spans");
+    assert_eq!(read(&[ENDPOINT, of_traces]), Some(settings("https://x:4318/spans")));
+    let named = Some(OtlpSettings { names_service: true, ..of_all });
     assert_eq!(read(&[ENDPOINT, ("OTEL_SERVICE_NAME", "x")]), named);
     assert_eq!(read(&[ENDPOINT, ("OTEL_RESOURCE_ATTRIBUTES", "a=b,service.name=x")]), named);
     let grpc = read(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap();
@@ -204,11 +233,21 @@ fn traces_are_off_unless_the_environment_has_an_endpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_protocol_is_refused_and_the_run_has_no_traces() {
-    let grpc = OtlpSettings { other_protocol: Some("grpc".to_owned()), ..SETTINGS };
-    let why = Traces::start(JOB, &grpc, Handle::current()).err().unwrap().to_string();
-    assert!(why.contains("only http/protobuf is supported"), "{why}");
-    assert!(RunTelemetry::start(JOB, None, Some(&grpc)).await.is_off());
+async fn wrong_settings_are_named_and_the_run_has_no_traces() {
+    let right = settings("https://collector:4318/v1/traces");
+    let wrong = [
+        (
+            OtlpSettings { other_protocol: Some("grpc".to_owned()), ..right.clone() },
+            "only http/protobuf is supported",
+        ),
+        (OtlpSettings { certificates: Some("/nowhere/ca.crt".into()), ..right }, "/nowhere/ca.crt: "),
+        (settings("nowhere at all"), "invalid endpoint 'nowhere at all'"),
+    ];
+    for (settings, expected) in wrong {
+        let why = Traces::start(JOB, &settings, Handle::current()).err().unwrap().to_string();
+        assert!(why.starts_with("the run sends no traces: ") && why.contains(expected), "{why}");
+        assert!(RunTelemetry::start(JOB, None, Some(&settings)).await.is_off());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -221,6 +260,6 @@ async fn run_without_settings_opens_no_port_and_no_connection() {
         run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now));
     assert_eq!(end, Play::finished());
     let began = std::time::Instant::now();
-    telemetry.end().await;
+    ends(&mut telemetry, None).await;
     assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
 }
