@@ -15,11 +15,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::metrics::{self, Metrics};
+use crate::live::pause;
 
 /// Most connections at a time: a few Prometheus servers have one each.
 const CONNECTIONS: usize = 16;
@@ -111,24 +112,25 @@ impl Scrapes {
     }
 }
 
-/// Accepts connections until the task is ended.
+/// Accepts connections until the task is ended, which ends the connections, too.
 async fn accept(socket: TcpListener, metrics: Arc<Metrics>, scrapes: Arc<Scrapes>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (stream, client) = match socket.accept().await {
-            Ok(accepted) => accepted,
+        // Those that have ended, and one more if there are too many.
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS {
+            connections.join_next().await;
+        }
+        match socket.accept().await {
+            Ok((stream, client)) => {
+                let (metrics, scrapes) = (Arc::clone(&metrics), Arc::clone(&scrapes));
+                connections.spawn(async move { serve(stream, client.ip(), &metrics, &scrapes).await });
+            }
             Err(error) => {
                 tracing::debug!("a connection to the port of the metrics failed: {error}");
-                crate::live::pause(Duration::from_secs(1)).await;
-                continue;
+                pause(Duration::from_secs(1)).await;
             }
-        };
-        let (metrics, scrapes) = (Arc::clone(&metrics), Arc::clone(&scrapes));
-        tokio::spawn(async move {
-            serve(stream, client.ip(), &metrics, &scrapes).await;
-            drop(place);
-        });
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::progress;
 use crate::story::play::Play;
 
 /// Sends one request, and returns the whole answer.
-async fn asked(address: SocketAddr, request: &str) -> String {
+pub(super) async fn asked(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{request}\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -59,7 +59,14 @@ async fn port_of_the_metrics_answers_a_scrape_and_nothing_else() {
 #[tokio::test]
 async fn port_of_the_metrics_is_closed_when_the_listener_is_dropped() {
     let (listener, address) = listener().await;
+    // A connection that is kept for the next scrape, as Prometheus does.
+    let mut kept = TcpStream::connect(address).await.unwrap();
+    kept.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    assert!(kept.read(&mut [0; 16]).await.unwrap() > 0);
     drop(listener);
+    let mut rest = Vec::new();
+    let ended = kept.read_to_end(&mut rest);
+    tokio::time::timeout(Duration::from_secs(5), ended).await.unwrap().unwrap();
     let closed = async {
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;

@@ -5,6 +5,7 @@ mod chart;
 mod listener;
 mod metrics;
 mod names;
+mod prometheus;
 mod traces;
 
 use std::cell::RefCell;
