@@ -12,7 +12,7 @@ use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::Saving;
 use crate::domain::osd::OsdId;
 use crate::report::Event;
-use crate::report::stage::{Passed, passed};
+use crate::report::stage::{Passed, Stage, passed};
 
 /// Milestones at which a node Job starts, with its task. The first inspection is saved with the record.
 const NODE_JOBS: [(&str, &str); 5] = [
@@ -59,13 +59,14 @@ pub struct RunSpans {
     job: String,
     osds: BTreeMap<OsdId, Known>,
     reported: BTreeSet<u64>,
-    has_seen_ledger: bool,
+    /// OSDs that an earlier run quarantined: none until a ledger was seen.
+    earlier: Option<BTreeSet<OsdId>>,
 }
 
 impl RunSpans {
     /// Starts or continues the spans of a Job, by its uid.
     pub fn of_job(job: &str) -> Self {
-        Self { job: job.to_owned(), osds: BTreeMap::new(), reported: BTreeSet::new(), has_seen_ledger: false }
+        Self { job: job.to_owned(), osds: BTreeMap::new(), reported: BTreeSet::new(), earlier: None }
     }
 
     /// Takes up an event, and returns the spans that ended with it.
@@ -90,12 +91,15 @@ impl RunSpans {
 
     /// Returns the spans of records that changed, are new to this process, or are gone.
     fn take_up(&mut self, ledger: &Ledger, saved: Option<OsdId>, now: DateTime<Utc>) -> Vec<Span> {
-        let is_first = !std::mem::replace(&mut self.has_seen_ledger, true);
+        let quarantined = ledger.quarantined().map(|record| record.osd).filter(|osd| saved != Some(*osd));
+        let mut earlier = self.earlier.take().unwrap_or_else(|| quarantined.collect());
         let mut ended = Vec::new();
         for (osd, record) in &ledger.records {
-            // An OSD that an earlier run quarantined is no part of this run.
-            let is_of_earlier = is_first && record.quarantine.is_some();
-            if is_of_earlier || (self.osds.contains_key(osd) && saved != Some(*osd)) {
+            // An OSD that an earlier run quarantined is no part of this run, unless a person has it retried.
+            if record.quarantine.is_none() {
+                earlier.remove(osd);
+            }
+            if earlier.contains(osd) || (self.osds.contains_key(osd) && saved != Some(*osd)) {
                 continue;
             }
             let known = Known::of(record, self.osds.remove(osd));
@@ -105,6 +109,7 @@ impl RunSpans {
             }
             self.osds.insert(*osd, known);
         }
+        self.earlier = Some(earlier);
         let gone: Vec<OsdId> =
             self.osds.keys().filter(|osd| !ledger.records.contains_key(osd)).copied().collect();
         for osd in gone {
@@ -159,7 +164,10 @@ impl RunSpans {
     /// Returns all spans of an OSD; those in progress end now.
     fn all(&self, osd: OsdId, known: &Known, now: DateTime<Utc>, error: Option<&str>) -> Vec<Span> {
         let mut ended = known.ended(osd);
-        if let Some((number, last)) = passed(&known.milestones).iter().enumerate().next_back() {
+        let in_progress = |(_, stage): &(usize, &Passed)| stage.stage != Stage::Quarantine;
+        if let Some((number, last)) =
+            passed(&known.milestones).iter().enumerate().next_back().filter(in_progress)
+        {
             ended.push(known.stage(osd, number, last, now));
             ended.extend(
                 known.milestones.len().checked_sub(1).and_then(|job| known.job(osd, job, number, now)),

@@ -6,6 +6,7 @@ mod listener;
 mod metrics;
 mod names;
 mod prometheus;
+mod spans;
 mod traces;
 
 use std::cell::RefCell;

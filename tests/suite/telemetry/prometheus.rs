@@ -70,9 +70,8 @@ impl Prometheus {
                 }
             }
         };
-        if tokio::time::timeout(Duration::from_secs(60), asking).await.is_err() {
-            panic!("{path}: {last}");
-        }
+        let is_there = tokio::time::timeout(Duration::from_secs(60), asking).await.is_ok();
+        assert!(is_there, "{path}: {last}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use opentelemetry_proto::tonic::collector::trace::v1::{
@@ -80,6 +80,11 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "how long the end of a run takes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// Ends the telemetry of a run at the start of its world.
 async fn ends(telemetry: &mut RunTelemetry, error: Option<&str>) {
     let now = Play::new().sim.borrow().world.at;
@@ -109,7 +114,7 @@ async fn killed_twice() -> Received {
         assert_eq!(end.is_some(), number == 2, "{number}: {end:?}");
         if end.is_some() {
             assert_eq!(end, Play::finished());
-            telemetry.end(None, &progress.borrow(), play.sim.borrow().world.at).await;
+            ends(&mut telemetry, None).await;
         }
         play.time_passes(12);
     }
@@ -185,7 +190,7 @@ async fn collector_that_never_answers_delays_a_run_by_two_seconds() {
         run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now))
     };
     assert_eq!(add(&mut telemetry), Play::finished());
-    let began = std::time::Instant::now();
+    let began = now();
     ends(&mut telemetry, None).await;
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
@@ -259,7 +264,7 @@ async fn run_without_settings_opens_no_port_and_no_connection() {
     let end =
         run(&Play::new(), None, &progress(), &mut |event, progress, now| telemetry.add(event, progress, now));
     assert_eq!(end, Play::finished());
-    let began = std::time::Instant::now();
+    let began = now();
     ends(&mut telemetry, None).await;
     assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
 }
