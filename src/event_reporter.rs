@@ -11,7 +11,8 @@ use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
 use crate::ports::Reporter;
-use crate::report::{Event, RunProgress, Said, with_detail};
+use crate::report::{Event, RunProgress, Said, Stage, with_detail};
+use crate::telemetry::RunTelemetry;
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
@@ -49,6 +50,7 @@ pub struct EventReporter {
     written_at: DateTime<Utc>,
     progress: RunProgress,
     cluster_status: Option<ClusterStatusWriter>,
+    telemetry: RunTelemetry,
 }
 
 /// Time at which standing events were last published.
@@ -87,6 +89,7 @@ impl EventReporter {
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
             cluster_status: None,
+            telemetry: RunTelemetry::default(),
         }
     }
 
@@ -103,6 +106,18 @@ impl EventReporter {
         let job = self.progress.pace.job.clone();
         self.progress = RunProgress::of_job(&job, stored.and_then(|said| said.pace));
         self
+    }
+
+    /// Reports to metrics and traces, too.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: RunTelemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Ends metrics and traces, after a run that ended by itself or by an error that needs a person.
+    pub async fn end_telemetry(&mut self, error: Option<&str>) {
+        self.telemetry.end(error, &self.progress, now()).await;
     }
 
     /// Returns whether this run has done or saved anything.
@@ -203,10 +218,13 @@ impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
         let now = now();
         let detail = self.progress.add(&event, now);
+        self.telemetry.add(&event, &self.progress, now);
+        let (osd, phase, code) = (event.osd().map(|osd| osd.to_string()), phase(&event), event.code());
+        let osd = osd.as_deref();
         let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;
-            tracing::debug!("{text}");
+            tracing::debug!(osd, phase, code, "{text}");
             return;
         }
         let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
@@ -225,14 +243,14 @@ impl Reporter for EventReporter {
                         | Saving::Attempt { after: Some(_), .. },
                     ..
                 } => {
-                    tracing::warn!("{text}");
+                    tracing::warn!(osd, phase, code, "{text}");
                 }
                 Event::Saved { .. }
                 | Event::Conflict
                 | Event::Done(_)
                 | Event::Waiting { .. }
                 | Event::Lease(_)
-                | Event::Finished(_) => tracing::info!("{text}"),
+                | Event::Finished(_) => tracing::info!(osd, phase, code, "{text}"),
             }
         }
         if !matches!(event, Event::Lease(_)) {
@@ -248,7 +266,7 @@ impl Reporter for EventReporter {
         {
             for problem in problems {
                 let text = self.k8s.names().complete(&format!("node {node}: {problem}"));
-                tracing::warn!("{text}");
+                tracing::warn!(code, "{text}");
                 if let Some(about) = &self.about {
                     self.k8s.warn_once(about, DEVICE_PROBLEM_FOUND, &text, now).await;
                 }
@@ -256,6 +274,12 @@ impl Reporter for EventReporter {
         }
         self.publish_all(&event, &text, now).await;
     }
+}
+
+/// Returns the stage of the OSD that an event is about, if the event knows it.
+fn phase(event: &Event<'_>) -> Option<&'static str> {
+    let (Event::Saved { ledger, .. } | Event::Waiting { ledger, .. }) = event else { return None };
+    ledger.records.get(&event.osd()?).map(|record| Stage::of(record).code())
 }
 
 #[cfg(test)]

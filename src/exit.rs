@@ -71,8 +71,13 @@ impl Exit {
 
 /// Logs the reason and returns the exit code.
 pub fn failed(why: &str, exit: Exit) -> Exit {
-    tracing::error!("{why}");
+    tracing::error!(code = code_of(why), "{why}");
     exit
+}
+
+/// Returns the code at the end of a message.
+fn code_of(message: &str) -> Option<&str> {
+    message.strip_suffix(']')?.rsplit_once(" [").map(|(_, code)| code)
 }
 
 fn severe(severity: Severity) -> Exit {
@@ -128,6 +133,12 @@ mod tests {
 
     fn exit(summary: Summary, policy: &Policy) -> Exit {
         ended(Ok(End::Finished(summary)), policy)
+    }
+
+    #[test]
+    fn code_of_an_error_is_a_field_of_its_log_line() {
+        assert_eq!(code_of("no answer [from x]: refused [kube-unreachable]"), Some("kube-unreachable"));
+        assert_eq!(code_of("no code"), None);
     }
 
     #[test]

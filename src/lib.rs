@@ -43,6 +43,7 @@
 //! | `rehearse` | the loop on the simulated cluster in virtual time, printed line by line |
 //! | `memory` | memory limit of the pod, compared with the size of the cluster |
 //! | `node` | node agent, the only code that accesses disks |
+//! | `telemetry` | logs as JSON, metrics, traces; off by default |
 //! | `failpoint` | test builds only: stops the process at a named place |
 
 pub mod ceph;
@@ -67,3 +68,4 @@ pub mod report;
 pub mod run;
 pub mod show;
 pub mod sim;
+pub mod telemetry;

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use osd_migrate::cli::parse;
+use osd_migrate::cli::{LogFormat, parse};
 use osd_migrate::commands::{columns, dispatch, ends_itself, interrupted, is_coloured, written};
 use osd_migrate::exit::Exit;
 use osd_migrate::node;
+use osd_migrate::telemetry::start_logging;
 
 fn main() -> ExitCode {
     // Called under the name of a tool that ceph-volume calls, this program is the shim for that tool.
@@ -14,11 +15,14 @@ fn main() -> ExitCode {
         return node::shim::main(std::env::args_os());
     }
     let arguments: Vec<_> = std::env::args_os().collect();
-    start_logging();
     let cli = match parse(&arguments, columns()) {
         Ok(cli) => cli,
-        Err(text) => return explained(&text).into(),
+        Err(text) => {
+            start_logging(LogFormat::Text, is_coloured());
+            return explained(&text).into();
+        }
     };
+    start_logging(cli.telemetry.log_format, is_coloured());
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -44,17 +48,4 @@ fn main() -> ExitCode {
 fn explained(text: &clap::Error) -> Exit {
     let printed = written(text.print());
     if text.use_stderr() { Exit::WrongUsage } else { printed.map_or_else(|exit| exit, |()| Exit::Finished) }
-}
-
-fn start_logging() {
-    // kube's client logs each failed request by itself, without its cause: the error that is returned has it.
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new("osd_migrate=info,kube_client::client::builder=off,warn")
-    });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_coloured())
-        .with_target(false)
-        .init();
 }

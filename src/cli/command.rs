@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use super::examples;
 use super::look::{PlanArgs, RehearseArgs, StatusArgs};
 use super::run::{NewArgs, RunArgs};
+use super::telemetry::TelemetryArgs;
 use crate::domain::osd::OsdId;
 
 /// Heading of the options that name the cluster.
@@ -81,6 +82,9 @@ pub struct Cli {
     /// Print all options, with their details.
     #[arg(long, global = true, action = ArgAction::HelpLong, help_heading = HELP)]
     pub help_all: Option<bool>,
+    /// Logs and metrics.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
     /// Command to run.
     #[command(subcommand)]
     pub command: Command,

@@ -5,6 +5,7 @@
 //! | `command` | global options, the list of commands |
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
+//! | `telemetry` | options of logs and metrics |
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 //! | `parse` | from the words of the command line to the arguments |
 //! | `near` | tips for mistyped words |
@@ -19,6 +20,7 @@ mod look;
 mod near;
 mod parse;
 mod run;
+mod telemetry;
 
 pub use command::{Cli, Command, NodeCommand};
 pub use complete::{completing_words, completion_script};
@@ -27,6 +29,7 @@ pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOut
 pub use near::near;
 pub use parse::parse;
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
+pub use telemetry::{LogFormat, TelemetryArgs};
 
 #[cfg(test)]
 mod tests;

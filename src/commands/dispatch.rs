@@ -60,8 +60,8 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
     let timeout = Duration::from_secs(cli.ceph_timeout);
     match cli.command {
         Command::Plan(args) => plan(k8s, timeout, &args).await,
-        Command::Run(args) => run(k8s, timeout, args.policy()).await,
-        Command::Provision(args) => run(k8s, timeout, args.policy()).await,
+        Command::Run(args) => run(k8s, timeout, args.policy(), cli.telemetry).await,
+        Command::Provision(args) => run(k8s, timeout, args.policy(), cli.telemetry).await,
         Command::Status(args) => status(k8s, &args).await,
         Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,

@@ -39,7 +39,7 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     };
     print_plan(&mut live, k8s, &policy, args.output, args.all)
         .await
-        .map_or_else(|exit| exit, |_| Exit::Finished)
+        .map_or_else(|exit| exit, |()| Exit::Finished)
 }
 
 /// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
@@ -60,7 +60,7 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
         Ok(()) => {
             let printed =
                 print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output, args.all).await;
-            printed.map_or_else(|exit| exit, |_| Exit::Finished)
+            printed.map_or_else(|exit| exit, |()| Exit::Finished)
         }
         Err(failure) => not_seen(&failure),
     };
@@ -70,14 +70,25 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     }
 }
 
-/// Prints what a run would do, and returns the drift findings for callers that also report them elsewhere.
-pub(super) async fn print_plan(
+async fn print_plan(
     live: &mut Live,
     k8s: Arc<K8s>,
     policy: &Policy,
     output: PlanOutput,
     all: bool,
-) -> Result<Vec<Finding>, Exit> {
+) -> Result<(), Exit> {
+    let (text, _) = planned(live, k8s, policy, output, all).await?;
+    print(&text)
+}
+
+/// Returns what a run would do, and the drift findings for callers that also report them elsewhere.
+pub(super) async fn planned(
+    live: &mut Live,
+    k8s: Arc<K8s>,
+    policy: &Policy,
+    output: PlanOutput,
+    all: bool,
+) -> Result<(String, Vec<Finding>), Exit> {
     let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
@@ -118,8 +129,7 @@ pub(super) async fn print_plan(
         PlanOutput::Yaml => names.complete(&show::yaml(&document())),
         PlanOutput::Name => show::plan_names(&plan),
     };
-    print(&text)?;
-    Ok(drift)
+    Ok((text, drift))
 }
 
 /// Returns the rate that the last run measured, if the status of a run is known.

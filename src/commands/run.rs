@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::PlanOutput;
+use crate::cli::{LogFormat, PlanOutput, TelemetryArgs};
 use crate::commands::approve::approved;
-use crate::commands::plan::print_plan;
-use crate::commands::pod::{of_environment, own};
+use crate::commands::plan::planned;
+use crate::commands::pod::{environment, of_environment, own};
+use crate::commands::print::print;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, not_seen};
@@ -14,9 +15,10 @@ use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
 use crate::memory::peak_kib;
 use crate::run::{End, Ports};
+use crate::telemetry::{OtlpSettings, RunTelemetry};
 
 /// Works until everything is done, or until a person is needed.
-pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
+pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, telemetry: TelemetryArgs) -> Exit {
     let policy = match approved(&k8s, of_environment(policy)).await {
         Ok(policy) => policy,
         Err(exit) => return exit,
@@ -24,8 +26,8 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
     // left.
-    let drift =
-        print_plan(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await.unwrap_or_default();
+    let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
+    let drift = planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1);
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
@@ -42,9 +44,17 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         clock: WallClock,
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
             .continuing(stored)
-            .with_cluster_status(policy.cluster_status),
+            .with_cluster_status(policy.cluster_status)
+            .with_telemetry(
+                RunTelemetry::start(
+                    &own.job_uid,
+                    telemetry.metrics_port,
+                    OtlpSettings::read(environment).as_ref(),
+                )
+                .await,
+            ),
     };
-    ports.audience.drift(&drift).await;
+    ports.audience.drift(&drift.unwrap_or_default()).await;
     let end = ports.run(&policy).await;
     let acted = ports.audience.has_acted();
     // At debug level only: the last visible line is the result of the run.
@@ -54,7 +64,9 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         k8s.requests(),
         peak_kib()
     );
-    match end {
+    let left_to_other = matches!(end, Ok(End::LeftToOther));
+    let error = end.as_ref().err().map(ToString::to_string);
+    let exit = match end {
         // A run that is not confirmed only reports: that is not a failure. A confirmation that was removed
         // during a run ends that run like a cancel.
         Ok(End::Finished(summary)) if summary.needs_only_confirmation() && (own.scheduled || !acted) => {
@@ -62,5 +74,21 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
         }
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
+    };
+    // A pod that is to be tried again, or that leaves the work to another, does not end the run.
+    if exit != Exit::TryAgain && !left_to_other {
+        ports.audience.end_telemetry(error.as_deref()).await;
+    }
+    exit
+}
+
+/// Prints the plan at the start of a run.
+///
+/// A log of JSON objects has it as one of them: stdout and stderr of a pod are one log.
+fn print_at_start(plan: &str, format: LogFormat) {
+    match format {
+        // A run does not end because of its output.
+        LogFormat::Text => print(plan).unwrap_or(()),
+        LogFormat::Json => tracing::info!(code = "plan", "{plan}"),
     }
 }

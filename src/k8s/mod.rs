@@ -29,6 +29,7 @@ mod wire;
 
 pub use client::access::{K8s, Place, ResourceVersion};
 pub use client::call::Call;
+pub(crate) use client::cause::cause;
 pub use client::error::{Elsewhere, K8sError};
 pub use client::kubeconfig::Access;
 pub use client::server::{Context, Server};

@@ -3,9 +3,15 @@
 
 mod acts;
 mod event;
+mod figures;
 mod progress;
 mod saves;
+mod spans;
+mod stage;
 mod summary;
 
 pub use event::{Event, Said};
+pub use figures::{Figures, Osds};
 pub use progress::{RunProgress, backfill_text, with_detail};
+pub use spans::{RunSpans, Span, trace_id};
+pub use stage::Stage;

@@ -31,6 +31,7 @@ impl RunProgress {
 
     /// Takes up an event, and returns what its message has to add.
     pub fn add(&mut self, event: &Event<'_>, now: DateTime<Utc>) -> Option<String> {
+        self.pace.began.get_or_insert(now);
         match event {
             Event::Waiting { wait, policy, ledger, seen } => {
                 if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {

@@ -165,7 +165,7 @@ fn pod_env_has_exactly_the_fields_that_the_program_reads() {
         for (name, field) in paths {
             assert_eq!(path(name), field);
         }
-        let of_itself = env.iter().filter(|var| var.get("valueFrom").is_some());
+        let of_itself = env.iter().filter(|var| var.pointer("/valueFrom/fieldRef").is_some());
         assert_eq!(of_itself.count(), paths.len(), "it gets more than it reads: {env:?}");
         let read = |key: &str| paths.iter().any(|(name, _)| *name == key).then(|| "x".to_owned());
         assert!(osd_migrate::k8s::PodEnv::read(read).is_ok(), "it reads more than it gets");
@@ -194,7 +194,7 @@ fn runner_and_hooks_meet_the_restricted_profile() {
             for volume in pod["volumes"].as_array().unwrap() {
                 assert!(volume.get("emptyDir").is_some(), "{what}: {volume}");
             }
-            for of_the_host in ["hostPID", "hostIPC", "ports", "hostPath"] {
+            for of_the_host in ["hostPID", "hostIPC", "hostPort", "hostPath"] {
                 assert!(!workload.to_string().contains(of_the_host), "{what}: {of_the_host}");
             }
             // Only if the values ask for it; the profile then admits no such pod.

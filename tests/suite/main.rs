@@ -1,4 +1,5 @@
-//! The one binary of hermetic tests: no network, no disk except the sources, no sleeping.
+//! The one binary of hermetic tests: no network but this computer's loopback, no disk except the
+//! sources, no sleeping.
 #![recursion_limit = "256"] // whole answers of Ceph are one `json!` each
 #![allow(
     clippy::unwrap_used,
@@ -43,6 +44,7 @@ mod steps;
 mod story;
 mod style;
 mod support;
+mod telemetry;
 mod terminal;
 mod windows;
 

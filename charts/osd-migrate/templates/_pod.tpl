@@ -39,7 +39,7 @@ annotations:
   {{- end }}
 {{- end }}
 
-{{/* Pod of every command. It meets the restricted profile. dict: root, account, args */}}
+{{/* Pod of every command. It meets the restricted profile. dict: root, account, args; telemetry: for runs only */}}
 {{- define "osd-migrate.podSpec" -}}
 {{- $values := .root.Values -}}
 restartPolicy: Never
@@ -103,6 +103,17 @@ containers:
   {{- end }}
   {{- with $values.extraEnv }}
   {{- toYaml . | nindent 2 }}
+  {{- if ne $values.logFormat "text" }}
+  - {name: OSD_MIGRATE_LOG_FORMAT, value: {{ $values.logFormat }}}
+  {{- end }}
+  {{- if .telemetry }}
+  {{- with include "osd-migrate.telemetry" .root | trim }}
+  {{- nindent 2 . }}
+  {{- end }}
+  {{- if $values.metrics.enabled }}
+  ports:
+  - {name: metrics, containerPort: {{ $values.metrics.port }}}
+  {{- end }}
   {{- end }}
   resources: {{- toYaml $values.resources | nindent 4 }}
   securityContext:
@@ -179,6 +190,24 @@ volumes:
 {{/* ServiceAccount of runs and of the uninstall hook. */}}
 {{- define "osd-migrate.account" -}}
 {{ .Values.serviceAccount.name | default "osd-migrate" }}
+{{/* Settings of metrics and traces, as environment variables of runs. */}}
+{{- define "osd-migrate.telemetry" -}}
+{{- with .Values.metrics }}
+{{- if .enabled }}
+- {name: OSD_MIGRATE_METRICS_PORT, value: {{ .port | toString | quote }}}
+{{- end }}
+{{- end }}
+{{- with .Values.traces }}
+{{- with .endpoint }}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ quote . }}}
+{{- end }}
+{{- range $name, $value := .env }}
+- {name: {{ $name }}, value: {{ quote $value }}}
+{{- end }}
+{{- with .headersSecret }}
+- {name: OTEL_EXPORTER_OTLP_HEADERS, valueFrom: {secretKeyRef: {name: {{ quote . }}, key: headers}}}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Secret with the Ceph user. The Role allows to read no other Secret. */}}

@@ -74,6 +74,7 @@ run.windows[{{ $index }}]: the window {{ quote $window }} ends when it begins. F
 {{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
 {{- end }}
 {{- end }}
+{{- include "osd-migrate.validate.telemetry" . }}
 {{- include "osd-migrate.validate.schedule" . }}
 {{- include "osd-migrate.validate.timeZone" . }}
 {{- range $kind := list "requests" "limits" }}
@@ -93,7 +94,7 @@ extraEnv[{{ $index }}].name: the chart sets {{ $variable.name }} itself. Use the
 
 {{/* Sentences about names of objects. */}}
 {{- define "osd-migrate.validate.names" -}}
-{{- $names := dict "cluster" .Values.cluster "ceph.secretName" .Values.ceph.secretName "priorityClass.name" .Values.priorityClass.name "serviceAccount.name" .Values.serviceAccount.name -}}
+{{- $names := dict "cluster" .Values.cluster "ceph.secretName" .Values.ceph.secretName "priorityClass.name" .Values.priorityClass.name "serviceAccount.name" .Values.serviceAccount.name "traces.headersSecret" .Values.traces.headersSecret -}}
 {{- range $index, $secret := .Values.imagePullSecrets }}{{ $_ := set $names (printf "imagePullSecrets[%d].name" $index) ($secret.name | default "-") }}{{ end }}
 {{- range $name, $value := $names }}
 {{- include "osd-migrate.wrong" (list $name $value "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$" "is not the name of an object in Kubernetes. Use lower-case letters, digits, - and ., at most 253 characters") }}
@@ -107,11 +108,29 @@ serviceAccount.name: it is empty, and serviceAccount.create is false. Name a Ser
 {{- end }}
 {{- end }}
 
+{{/* Sentences about metrics and traces. */}}
+{{- define "osd-migrate.validate.telemetry" -}}
+{{- with .Values.metrics }}
+{{- if and .podMonitor.enabled (not .enabled) }}
+metrics.podMonitor.enabled: it is true, and metrics.enabled is false. A PodMonitor needs metrics: --set metrics.enabled=true
+{{- end }}
+{{- include "osd-migrate.wrong" (list "metrics.podMonitor.interval" .podMonitor.interval "^([1-9]|[12][0-9]|30)s$" "is not an interval. Write 1s to 30s: a run that ended waits at most 45 s for its last scrape" true) }}
+{{- end }}
+{{- with .Values.traces }}
+{{- include "osd-migrate.wrong" (list "traces.endpoint" .endpoint "^https?://[^/\\s]+(/\\S*)?$" "is not the URL of a collector. Write for example http://otel-collector.observability:4318") }}
+{{- range $name, $_ := .env }}
+{{- include "osd-migrate.wrong" (list "traces.env: the name" $name "^OTEL_[A-Z0-9_]+$" "is not a setting of OpenTelemetry. Write for example OTEL_RESOURCE_ATTRIBUTES, and others into extraEnv") }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Sentences about labels and annotations. */}}
 {{- define "osd-migrate.validate.labels" -}}
 {{- $label := include "osd-migrate.pattern.label" . -}}
-{{- range $name := list "labels" "podLabels" "nodeSelector" }}
-{{- range $key, $value := index $.Values $name }}
+{{- $all := dict "labels" .Values.labels "podLabels" .Values.podLabels "nodeSelector" .Values.nodeSelector -}}
+{{- range $name := list "podMonitor" "alerts" "dashboard" }}{{ $_ := set $all (printf "metrics.%s.labels" $name) (index $.Values.metrics $name).labels }}{{ end }}
+{{- range $name, $labels := $all }}
+{{- range $key, $value := $labels }}
 {{- if and (ne $name "nodeSelector") (regexMatch (include "osd-migrate.pattern.ownLabel" $) $key) }}
 {{ $name }}: osd-migrate sets the label {{ quote $key }} itself. Remove it
 {{- end }}

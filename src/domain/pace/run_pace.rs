@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::backfill::{Backfill, rate, time_for};
 use super::span::Span;
+use crate::domain::classify::{self, Class};
+use crate::domain::gate::{self, Own};
 use crate::domain::osd::OsdId;
 use crate::domain::plan::candidates;
 use crate::domain::view::View;
@@ -25,12 +27,24 @@ pub struct Queue {
     pub in_progress: u64,
     /// Number of quarantined OSDs.
     pub quarantined: u64,
+    /// Number of OSDs that are never migrated as the cluster is now: they are not among `osds`.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 impl Queue {
     /// Returns the OSDs that a run has yet to migrate, as far as it selects them.
     pub fn of(view: View<'_>) -> Self {
-        let osds: Vec<OsdId> = candidates(view).into_iter().map(|(osd, _)| osd).collect();
+        let own = Own::of(&gate::accepted(view), view.seen);
+        let all = candidates(view).into_iter().map(|(osd, _)| osd);
+        let (never, osds): (Vec<OsdId>, Vec<OsdId>) = all.partition(|osd| own.never(*osd).is_some());
+        let is_refused = |osd: &OsdId, class: &Class| {
+            matches!(class, Class::Refused(_))
+                && view.policy.selects(*osd)
+                && !view.ledger.records.contains_key(osd)
+        };
+        let classes = classify::classify(view.seen);
+        let refused = classes.iter().filter(|(osd, class)| is_refused(osd, class)).count() + never.len();
         let used = |osd: &OsdId| view.seen.ceph.slots.get(osd).and_then(|slot| slot.used_bytes).unwrap_or(0);
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Self {
@@ -38,6 +52,7 @@ impl Queue {
             bytes: osds.iter().map(used).sum(),
             in_progress: count(view.ledger.in_flight().count()),
             quarantined: count(view.ledger.quarantined().count()),
+            refused: count(refused),
         }
     }
 }
@@ -47,6 +62,9 @@ impl Queue {
 pub struct RunPace {
     /// uid of the Job: another Job begins again.
     pub job: String,
+    /// Time of the first event. None in data of earlier versions.
+    #[serde(default)]
+    pub began: Option<DateTime<Utc>>,
     /// OSDs that are done.
     pub done: u64,
     /// Bytes that the backfills of these OSDs moved.
@@ -151,7 +169,7 @@ mod tests {
         pace.backfills(OsdId(1), at(0), 60 * GIB, 8);
         pace.backfills(OsdId(1), at(60), 0, 0);
         pace.is_done(OsdId(1), TimeDelta::minutes(65), at(60));
-        pace.queue = Queue { osds: 3, bytes: 120 * GIB, in_progress: 0, quarantined: 0 };
+        pace.queue = Queue { osds: 3, bytes: 120 * GIB, ..Queue::default() };
         let progress = pace.progress(at(61));
         assert_eq!((pace.done, progress.moved_bytes, progress.left_bytes), (1, 60 * GIB, 120 * GIB));
         // 120 GiB at 1 GiB a minute, and 5 minutes for each of the three.

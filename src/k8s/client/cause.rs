@@ -8,7 +8,7 @@ use kube::client::AuthError;
 /// Returns the cause of an error, on one line.
 ///
 /// kube and hyper wrap the error of a socket several times, and their own texts say only that it failed.
-pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn cause(error: &(dyn Error + 'static)) -> String {
     let chain = chain(error);
     let telling = chain.iter().find_map(|error| {
         let of_tls = error.downcast_ref::<rustls::Error>().map(tls);

@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod call;
-mod cause;
+pub(crate) mod cause;
 pub(crate) mod classify;
 pub(crate) mod error;
 pub(crate) mod kind;
