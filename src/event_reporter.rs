@@ -4,13 +4,14 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::drift::Finding;
-use crate::domain::ledger::NodeStatus;
+use crate::domain::history::{Confirmation, Entry};
+use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
-use crate::ports::Reporter;
-use crate::report::{Event, RunProgress, Said, with_detail};
+use crate::ports::{Failure, Reporter};
+use crate::report::{Event, RunHistory, RunProgress, Said, history_not_written, with_detail};
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
@@ -47,6 +48,11 @@ pub struct EventReporter {
     since: DateTime<Utc>,
     written_at: DateTime<Utc>,
     progress: RunProgress,
+    history: RunHistory,
+    /// Whether the log says that the history could not be written.
+    warned: bool,
+    /// Last status that was written.
+    last: Option<Said>,
 }
 
 /// Time at which standing events were last published.
@@ -84,14 +90,20 @@ impl EventReporter {
             since: DateTime::UNIX_EPOCH,
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
+            history: RunHistory::default(),
+            warned: false,
+            last: None,
         }
     }
 
-    /// Continues the progress that an earlier pod of the same Job stored.
+    /// Continues the progress that an earlier pod of the same Job stored, and the history of OSDs that any
+    /// earlier run left.
     #[must_use]
-    pub fn continuing(mut self, stored: Option<Said>) -> Self {
+    pub fn continuing(mut self, stored: Option<Said>, confirmation: Confirmation) -> Self {
         let job = self.progress.pace.job.clone();
-        self.progress = RunProgress::of_job(&job, stored.and_then(|said| said.pace));
+        let (pace, history) = stored.map(|said| (said.pace, said.history)).unwrap_or_default();
+        self.progress = RunProgress::of_job(&job, pace);
+        self.history = RunHistory { confirmation, ..history.unwrap_or_default() };
         self
     }
 
@@ -179,13 +191,22 @@ impl EventReporter {
             return;
         }
         self.written_at = now;
-        let pace = Some(self.progress.pace.clone());
-        let said =
-            Said { pace, stall: self.progress.stall.clone(), ..Said::of(event, text, self.since, now) };
+        self.store_status(Said::of(event, text, self.since, now)).await;
+    }
+
+    /// Writes the status, with the progress and the history so far.
+    async fn store_status(&mut self, said: Said) {
+        let said = Said {
+            pace: Some(self.progress.pace.clone()),
+            stall: self.progress.stall.clone(),
+            history: Some(self.history.clone()),
+            ..said
+        };
         let status = serde_json::to_string(&said).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
+        self.last = Some(said);
     }
 }
 
@@ -193,6 +214,7 @@ impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
         let now = now();
         let detail = self.progress.add(&event, now);
+        self.history.add(&event, now);
         let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;
@@ -242,6 +264,27 @@ impl Reporter for EventReporter {
             }
         }
         self.publish_all(&event, &text, now).await;
+    }
+
+    fn entries(&mut self, closed: Option<&Record>) -> Vec<Entry> {
+        self.history.entries(closed)
+    }
+
+    /// Keeps entries that could not be written, also in the status: the run may be killed before its next
+    /// save.
+    async fn written(&mut self, entries: Vec<Entry>, result: Result<(), Failure>) {
+        let Err(failure) = result else {
+            self.history.unwritten.clear();
+            return;
+        };
+        if !self.warned {
+            self.warned = true;
+            tracing::warn!("{}", history_not_written(&entries, &failure));
+        }
+        self.history.unwritten = entries;
+        if let Some(said) = self.last.clone() {
+            self.store_status(said).await;
+        }
     }
 }
 

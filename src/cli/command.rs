@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, value_parser};
 
-use super::look::{PlanArgs, RehearseArgs, StatusArgs};
+use super::look::{PlanArgs, RehearseArgs, ReportArgs, StatusArgs};
 use super::run::{NewArgs, RunArgs};
 use crate::domain::osd::OsdId;
 
@@ -83,6 +83,12 @@ pub enum Command {
     Provision(NewArgs),
     /// Show OSDs in progress, what each is waiting for, and whether runs are paused or cancelled.
     Status(StatusArgs),
+    /// Report what was done to each OSD: who confirmed it and how, disks, fsids, phases with their times, bytes,
+    /// waits and reasons.
+    ///
+    /// The report has all OSDs of the history, and those in progress. `-o html` is one page without scripts that
+    /// needs no network: `osd-migrate report -o html > report.html`.
+    Report(ReportArgs),
     /// Make every run wait before its next OSD, until `resume`.
     ///
     /// An OSD that is already stopped is finished first: until then a replica of its data is missing. An OSD

@@ -14,7 +14,9 @@ mod run;
 
 pub use command::{Cli, Command, NodeCommand};
 pub use forward::forwarded;
-pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOutput};
+pub use look::{
+    Output, PlanArgs, PlanOutput, RehearseArgs, ReportArgs, ReportOutput, StatusArgs, StatusOutput,
+};
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
 
 #[cfg(test)]

@@ -31,12 +31,13 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exi
     // Without the former status, the progress begins again: nothing is decided by it.
     let stored = k8s.read_status().await.ok().flatten();
     let stored = stored.and_then(|text| serde_json::from_str(&text).ok());
+    let confirmation = k8s.confirmation(&own, policy.confirmed).await;
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored, confirmation),
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;

@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod expect;
 pub mod gate;
 pub mod guard;
+pub mod history;
 pub mod inspection;
 pub mod inventory;
 pub mod ledger;

@@ -13,7 +13,7 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::pace::RunPace;
 use crate::domain::policy::Policy;
-use crate::report::{acts, saves, summary};
+use crate::report::{RunHistory, acts, saves, summary};
 
 /// Event of a run.
 #[derive(Debug, Clone, Copy)]
@@ -143,6 +143,9 @@ pub struct Said {
     /// Cause of the present stall.
     #[serde(default)]
     pub stall: Option<String>,
+    /// History of the OSDs in progress.
+    #[serde(default)]
+    pub history: Option<RunHistory>,
 }
 
 impl Said {
@@ -162,6 +165,6 @@ impl Said {
             | Event::Halted(_) => (false, None),
         };
         let says = text.to_owned();
-        Self { at, since: Some(since), waits, reason, says, pace: None, stall: None }
+        Self { at, since: Some(since), waits, reason, says, pace: None, stall: None, history: None }
     }
 }

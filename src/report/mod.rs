@@ -3,9 +3,11 @@
 
 mod acts;
 mod event;
+mod history;
 mod progress;
 mod saves;
 mod summary;
 
 pub use event::{Event, Said};
+pub use history::{RunHistory, history_not_written};
 pub use progress::{RunProgress, backfill_text, with_detail};

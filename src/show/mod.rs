@@ -1,4 +1,4 @@
-//! Tables and JSON of `plan` and `status`, and the texts of the hooks. This module creates text from domain
+//! Tables and JSON of `plan` and `status`, the pages of `report`, and the texts of the hooks. This module creates text from domain
 //! values; `main` prints it.
 
 mod disks;
@@ -7,6 +7,7 @@ mod drift;
 mod plan;
 mod preflight;
 mod progress;
+mod report;
 mod status;
 mod table;
 
@@ -17,4 +18,5 @@ pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,
 };
+pub use report::{Report, report_html, report_json, report_text};
 pub use status::{Status, control_changed, status_json, status_text};

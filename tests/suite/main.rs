@@ -34,6 +34,7 @@ mod provision;
 mod purity;
 mod reference;
 mod rehearsal;
+mod report;
 mod rooms;
 mod rules;
 mod runbook;
