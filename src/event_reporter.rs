@@ -4,14 +4,14 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::drift::Finding;
-use crate::domain::history::{Confirmation, Entry};
+use crate::domain::history::{Confirmation, Entry, RunHistory};
 use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
 use crate::ports::{Failure, Reporter};
-use crate::report::{Event, RunHistory, RunProgress, Said, history_not_written, with_detail};
+use crate::report::{Event, RunProgress, Said, history_not_written, observed, with_detail};
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
@@ -214,7 +214,7 @@ impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
         let now = now();
         let detail = self.progress.add(&event, now);
-        self.history.add(&event, now);
+        self.history.observe(now, observed(&event));
         let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;

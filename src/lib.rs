@@ -32,7 +32,7 @@
 //! | `live` | implements `ports` with Ceph and Kubernetes |
 //! | `report`, `event_reporter` | events of a run as data; reported as log, Kubernetes event and status |
 //! | `kube_events` | which of them become Kubernetes events |
-//! | `show` | tables and JSON of `plan` and `status` |
+//! | `show` | tables and JSON of `plan` and `status`; text, JSON and page of `report` |
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |

@@ -83,11 +83,10 @@ pub enum Command {
     Provision(NewArgs),
     /// Show OSDs in progress, what each is waiting for, and whether runs are paused or cancelled.
     Status(StatusArgs),
-    /// Report what was done to each OSD: who confirmed it and how, disks, fsids, phases with their times, bytes,
-    /// waits and reasons.
+    /// Report what was done to each OSD: who confirmed it and how, disks, fsids, phases, bytes, waits.
     ///
-    /// The report has all OSDs of the history, and those in progress. `-o html` is one page without scripts that
-    /// needs no network: `osd-migrate report -o html > report.html`.
+    /// The report has all OSDs of the history, and those in progress. With -o html, it is one page without
+    /// scripts that needs no network.
     Report(ReportArgs),
     /// Make every run wait before its next OSD, until `resume`.
     ///

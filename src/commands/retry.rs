@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use crate::domain::commands;
-use crate::domain::history::Entry;
-use crate::domain::ledger::Ledger;
+use crate::domain::history::RunHistory;
 use crate::domain::osd::OsdId;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::live::Ledgers;
 use crate::ports::{LedgerStore, Saved};
-use crate::report::{RunHistory, Said, history_not_written};
+use crate::report::{Said, history_not_written};
 
 /// Takes OSDs out of quarantine, in the ledger: all of them, or none.
 pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
@@ -27,8 +26,7 @@ pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
             return failed(&why, Exit::Refused);
         }
     };
-    // The retried record no longer says why its OSD was quarantined.
-    let entries = entries(&ledger, osds, stored_history(&store.0).await.as_ref());
+    let entries = stored_history(&k8s).await.unwrap_or_default().before_retry(&ledger, osds);
     if let Err(failure) = store.append(&entries).await {
         tracing::warn!("{}", history_not_written(&entries, &failure));
     }
@@ -47,13 +45,6 @@ pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
         }
         Err(failure) => not_seen(&failure),
     }
-}
-
-/// Returns the entries of the history of these quarantined OSDs.
-fn entries(ledger: &Ledger, osds: &[OsdId], observed: Option<&RunHistory>) -> Vec<Entry> {
-    let records = ledger.quarantined().filter(|record| osds.contains(&record.osd));
-    let course = |record| observed.map(|history| history.courses.of(record)).unwrap_or_default();
-    records.map(|record| Entry::of(record, course(record))).collect()
 }
 
 /// Reads what runs observed about OSDs in progress; none if it cannot be read.

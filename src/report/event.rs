@@ -7,13 +7,14 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::act::Act;
+use crate::domain::history::RunHistory;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::pace::RunPace;
 use crate::domain::policy::Policy;
-use crate::report::{RunHistory, acts, saves, summary};
+use crate::report::{acts, saves, summary};
 
 /// Event of a run.
 #[derive(Debug, Clone, Copy)]

@@ -9,5 +9,5 @@ mod saves;
 mod summary;
 
 pub use event::{Event, Said};
-pub use history::{RunHistory, history_not_written};
+pub use history::{history_not_written, observed};
 pub use progress::{RunProgress, backfill_text, with_detail};

@@ -1,5 +1,5 @@
-//! Tables and JSON of `plan` and `status`, the pages of `report`, and the texts of the hooks. This module creates text from domain
-//! values; `main` prints it.
+//! Tables and JSON of `plan` and `status`, the forms of `report`, and the texts of the hooks. This module
+//! creates text from domain values; `main` prints it.
 
 mod disks;
 mod document;

@@ -76,7 +76,7 @@ impl Course {
         self.left_bytes = left_bytes;
     }
 
-    /// Adds a note. The oldest one is dropped if there are too many.
+    /// Adds a note, and drops the oldest one if there are too many.
     pub(super) fn note(&mut self, at: DateTime<Utc>, code: &str, why: &str) {
         let why = why.chars().take(TEXT).collect();
         self.notes.push(Note { at, code: code.to_owned(), why });

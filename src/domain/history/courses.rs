@@ -54,7 +54,7 @@ impl Courses {
         known.cloned().unwrap_or_default()
     }
 
-    /// Takes up what a run reports at a time. `confirmation` is that of the run.
+    /// Takes up what a run with a confirmation reports at a time.
     pub fn observe(&mut self, at: DateTime<Utc>, observed: Observed<'_>, confirmation: &Confirmation) {
         self.pass(at);
         let is_first = !std::mem::replace(&mut self.has_begun, true);
@@ -105,8 +105,9 @@ impl Courses {
         self.osds.values_mut().filter(|course| course.is_open)
     }
 
-    /// Adds records that are new, and forgets those that are closed. The time without a run counts for those
-    /// that were in progress.
+    /// Adds records that are new, and forgets those that are closed.
+    ///
+    /// The time without a run counts for those that were in progress.
     fn follow(&mut self, ledger: &Ledger, confirmation: &Confirmation, is_first: bool) {
         self.osds.retain(|osd, course| {
             course.record.is_none()

@@ -9,6 +9,7 @@
 //! | `course` | what is observed about one OSD: waits, bytes, notes |
 //! | `courses` | how the courses grow with what a run reports |
 //! | `entry` | entry of one OSD |
+//! | `run` | courses of a run, and entries that could not be written |
 //! | `lines` | entries as lines of text |
 //! | `spans` | phases of an OSD with their times |
 //! | `account` | all entries together, with sums |
@@ -19,6 +20,7 @@ mod course;
 mod courses;
 mod entry;
 mod lines;
+mod run;
 mod spans;
 
 pub use account::{Account, Confirmed, Row, Sums};
@@ -27,4 +29,5 @@ pub use course::{Course, Note};
 pub use courses::{Courses, NO_RUN, Observed};
 pub use entry::{Disk, Entry, Key, Outcome};
 pub use lines::{missing, read};
+pub use run::RunHistory;
 pub use spans::{Span, Stage, spans};

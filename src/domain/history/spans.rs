@@ -66,7 +66,9 @@ impl Span {
     }
 }
 
-/// Returns the stages of an OSD in their order. The last one ends at `now` if the OSD is not done.
+/// Returns the stages of an OSD in their order.
+///
+/// The last one ends at `now` if the OSD is not done.
 pub fn spans(entry: &Entry, now: DateTime<Utc>) -> Vec<Span> {
     let end = entry.ended_at().unwrap_or(now);
     let mut spans: Vec<Span> = Vec::new();

@@ -1,6 +1,7 @@
 //! Who confirmed a run, as far as objects of Kubernetes say so. A failure to read them fails no run.
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
@@ -29,6 +30,15 @@ impl K8s {
         };
         let (who, at) = written.unzip();
         Confirmation { job: own.job.clone(), scheduled: own.scheduled, by, who, at: at.flatten() }
+    }
+}
+
+impl K8s {
+    /// Returns the name of the user at the API server; none if the server does not tell it (Kubernetes before
+    /// 1.28).
+    pub async fn user(&self) -> Option<String> {
+        let review = self.cluster_kind().create("", &SelfSubjectReview::default()).await.ok()?;
+        review.status?.user_info?.username
     }
 }
 

@@ -1,4 +1,5 @@
-//! Our own objects: the ledger and the status, the Lease, the control map, events, who confirmed a run, our pod and Job.
+//! Our own objects: the ledger and the status, the Lease, the control map, events, who confirmed a run, our
+//! pod and Job.
 
 pub(crate) mod command_job;
 pub(crate) mod confirmation;

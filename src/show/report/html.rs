@@ -11,7 +11,7 @@ use crate::show::report::words::{
 };
 use strum::VariantArray;
 
-/// Content of the page. Every value is escaped by the template.
+/// Content of the page, whose template escapes every value.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page {
@@ -77,7 +77,7 @@ impl Osd {
             moved: size(entry.moved_bytes),
             facts: facts(row, report),
             bars: chart::stages(row),
-            phases: phases(&row.spans),
+            phases: with_units(&phases(&row.spans)),
         }
     }
 }
@@ -93,15 +93,34 @@ fn facts(row: &Row, report: &Report<'_>) -> Vec<(&'static str, String)> {
     let facts = [
         ("Quarantined", why_quarantined),
         ("Why", why),
-        ("Disk", Some(disk(entry))),
+        ("Disk", Some(with_units(&disk(entry)))),
         ("Directory", entry.directory.clone()),
         ("Database", entry.database.clone()),
         ("Old fsid", entry.old.map(|fsid| fsid.to_string())),
         ("New fsid", entry.new.map(|fsid| fsid.to_string())),
-        ("Waits", waits_line(&entry.waits)),
-        ("Waits before", waits_line(&entry.waits_before)),
+        ("Waits", waits_line(&entry.waits).map(|waits| with_units(&waits))),
+        ("Waits before", waits_line(&entry.waits_before).map(|waits| with_units(&waits))),
         ("Jobs", Some(entry.jobs.join(", ")).filter(|jobs| !jobs.is_empty())),
     ];
     let facts = facts.into_iter().filter_map(|(name, text)| Some((name, text?)));
     facts.chain(notes.map(|one| ("Note", note(one)))).collect()
+}
+
+/// Returns the text with a space that does not break between each number and its unit.
+fn with_units(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let at = |n: usize| chars.get(n).copied().unwrap_or(' ');
+    let is_before_unit = |n: usize| n > 0 && at(n - 1).is_ascii_digit() && at(n + 1).is_alphabetic();
+    let space = |(n, c): (usize, &char)| if *c == ' ' && is_before_unit(n) { '\u{a0}' } else { *c };
+    chars.iter().enumerate().map(space).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_stays_with_its_unit() {
+        assert_eq!(with_units("stop 00:02:10 (8 s), 1.7 TiB"), "stop 00:02:10 (8\u{a0}s), 1.7\u{a0}TiB");
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn waits_line(all: &BTreeMap<String, i64>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Returns stages with their times. The date stands before the first time of a day.
+/// Returns stages with their times, and the date before the first time of a day.
 pub(super) fn phases(spans: &[Span]) -> String {
     let mut date = None;
     let words = spans.iter().map(|span| {
