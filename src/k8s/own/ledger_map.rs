@@ -189,7 +189,7 @@ fn append(written: &str, lines: &[String]) -> Appended {
     if lines.is_empty() {
         return Appended::Already;
     }
-    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let lines = format!("{}\n", lines.join("\n"));
     if !written.is_empty() && written.len() + lines.len() >= SHARD {
         return Appended::Next(lines);
     }

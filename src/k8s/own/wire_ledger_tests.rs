@@ -40,9 +40,9 @@ fn entry(osd: u32) -> Entry {
 fn shards(lines: &str) -> Vec<Exchange> {
     let names = ["osd-migrate-history-0", "osd-migrate-history-1", "osd-migrate-history-x"];
     let items = names.map(|name| json!({"metadata": {"name": name}}));
-    let list = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": items});
+    let found = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": items});
     let last = json!({"metadata": {"name": names[1], "resourceVersion": "7"}, "data": {"lines": lines}});
-    vec![on(SHARDS, 200, list), on(&format!("GET {LAST}"), 200, last)]
+    vec![on(SHARDS, 200, found), on(&format!("GET {LAST}"), 200, last)]
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Bars of the page: those of all OSDs over the whole time, and the stages of each OSD.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 
 use crate::domain::history::{Account, Row, Sums};
@@ -8,8 +10,11 @@ use crate::show::report::words::moment;
 /// Width of a drawing in its own units: bars are placed to a thousandth.
 const WIDTH: i64 = 1000;
 
-/// Number of OSDs up to which a row of the overview has its name.
-const NAMED: usize = 60;
+/// Most rows of the overview: more would no longer fit on a screen or on paper.
+const ROWS: usize = 60;
+
+/// Height of a row in pixels, and of its bars.
+const HEIGHTS: (usize, usize) = (18, 12);
 
 /// A bar.
 pub(super) struct Bar {
@@ -22,8 +27,10 @@ pub(super) struct Bar {
 /// Bars of all OSDs over the whole time.
 pub(super) struct Overview {
     pub(super) bars: Vec<Bar>,
-    /// Names of the rows with the height of their base lines; none if the rows are too narrow.
-    pub(super) names: Vec<(String, usize)>,
+    /// Names of the rows.
+    pub(super) names: Vec<String>,
+    /// What a row stands for.
+    pub(super) row_of: &'static str,
     pub(super) bar_height: usize,
     pub(super) height: usize,
     pub(super) from: String,
@@ -31,28 +38,44 @@ pub(super) struct Overview {
 }
 
 impl Overview {
-    /// Draws one row an OSD, in the order in which they began.
+    /// Draws one row an OSD in the order in which they began; one row a node if there are too many OSDs.
     pub(super) fn of(account: &Account, sums: &Sums, now: DateTime<Utc>) -> Option<Self> {
         let (from, to) = sums.period?;
-        let is_named = account.rows.len() <= NAMED;
-        let (row_height, bar_height) = if is_named { (18, 12) } else { (3, 2) };
-        let rows = account.rows.iter().enumerate();
-        let bars = rows.clone().filter_map(|(at, row)| {
-            let began = row.entry.began_at()?;
+        let (row_height, bar_height) = HEIGHTS;
+        let of_osd = |row: &Row| row.entry.key.osd.to_string();
+        let of_node = |row: &Row| row.entry.node.to_string();
+        let all = |_: &Row| "all".to_owned();
+        let (row_of, names) = [("an OSD", rows(account, of_osd)), ("a node", rows(account, of_node))]
+            .into_iter()
+            .find(|(_, names)| names.iter().all(|(_, at)| *at < ROWS))
+            .unwrap_or_else(|| ("for all OSDs", rows(account, all)));
+        let bars = account.rows.iter().zip(&names).filter_map(|(row, (_, at))| {
             let ended = row.entry.ended_at().unwrap_or(now);
-            let (x, width) = place(began, ended, (from, to));
+            let (x, width) = place(row.entry.began_at()?, ended, (from, to));
             Some(Bar { class: row.entry.outcome.code(), x, width, y: at * row_height })
         });
-        let names = rows.clone().map(|(at, row)| (row.entry.key.osd.to_string(), at * row_height + 10));
+        let bars = bars.collect();
+        let names: BTreeMap<usize, String> = names.into_iter().map(|(name, at)| (at, name)).collect();
         Some(Self {
-            bars: bars.collect(),
-            names: names.filter(|_| is_named).collect(),
+            bars,
+            height: names.len() * row_height,
+            names: names.into_values().collect(),
+            row_of,
             bar_height,
-            height: account.rows.len() * row_height,
             from: moment(from),
             to: moment(to),
         })
     }
+}
+
+/// Returns name and number of the row of each migration, numbered in the order in which they began.
+fn rows(account: &Account, name: impl Fn(&Row) -> String) -> Vec<(String, usize)> {
+    let mut known = BTreeMap::new();
+    let number = |row| {
+        let (name, next) = (name(row), known.len());
+        (name.clone(), *known.entry(name).or_insert(next))
+    };
+    account.rows.iter().map(number).collect()
 }
 
 /// Draws the stages of an OSD, over its own time.
