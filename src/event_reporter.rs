@@ -281,7 +281,7 @@ impl Reporter for EventReporter {
             self.warned = true;
             tracing::warn!("{}", history_not_written(&entries, &failure));
         }
-        self.history.unwritten = entries;
+        self.history.keep(entries);
         if let Some(said) = self.last.clone() {
             self.store_status(said).await;
         }

@@ -175,7 +175,7 @@ impl Entry {
             used_bytes: record.used_bytes,
             moved_bytes,
             restarts: record.restarts,
-            milestones: seconds(&record.milestones),
+            milestones: shortened(&record.milestones),
             waits: whole(&course.waits),
             waits_before: whole(&course.waits_before),
             notes: course
@@ -207,9 +207,9 @@ impl Entry {
     }
 }
 
-/// Returns times without fractions: they take a third of a line.
-fn seconds(milestones: &[(String, DateTime<Utc>)]) -> Vec<(String, DateTime<Utc>)> {
-    milestones.iter().map(|(code, at)| (code.clone(), at.trunc_subsecs(0))).collect()
+/// Returns times to the millisecond: those of the ledger take a third more.
+fn shortened(milestones: &[(String, DateTime<Utc>)]) -> Vec<(String, DateTime<Utc>)> {
+    milestones.iter().map(|(code, at)| (code.clone(), at.trunc_subsecs(3))).collect()
 }
 
 /// Returns waits in seconds, without those of less than half a second.

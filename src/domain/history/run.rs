@@ -7,6 +7,9 @@ use super::{Confirmation, Courses, Entry, Observed};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::OsdId;
 
+/// Maximum number of entries that wait to be written: with 1.1 kB each they leave room in the status.
+const UNWRITTEN: usize = 200;
+
 /// History of a run, which is stored with the status and survives the pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunHistory {
@@ -32,6 +35,13 @@ impl RunHistory {
         let mut entries = self.unwritten.clone();
         entries.extend(closed.map(|record| Entry::of(record, self.courses.of(record))));
         entries
+    }
+
+    /// Keeps entries that could not be written, and drops the oldest ones if there are too many.
+    pub fn keep(&mut self, mut entries: Vec<Entry>) {
+        let surplus = entries.len().saturating_sub(UNWRITTEN);
+        entries.drain(..surplus);
+        self.unwritten = entries;
     }
 
     /// Returns the entries of quarantined OSDs that are to be retried: their records will no longer say why

@@ -7,8 +7,11 @@ use chrono::{DateTime, Utc};
 use crate::domain::history::{Account, Row, Sums};
 use crate::show::report::words::moment;
 
-/// Width of a drawing in its own units: bars are placed to a thousandth.
+/// Width of a drawing in its own units, to which bars are placed.
 const WIDTH: i64 = 1000;
+
+/// Narrowest bar: a pixel of a phone.
+const LEAST: i64 = 4;
 
 /// Most rows of the overview: more would no longer fit on a screen or on paper.
 const ROWS: usize = 60;
@@ -91,7 +94,7 @@ pub(super) fn stages(row: &Row) -> Vec<Bar> {
     row.spans.iter().map(bar).collect()
 }
 
-/// Returns place and width of a time in a drawing: at least one unit, and never outside.
+/// Returns place and width of a time in a drawing, never outside, and wide enough to be seen on a phone.
 fn place(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
@@ -99,8 +102,8 @@ fn place(
 ) -> (i64, i64) {
     let whole = (last - first).num_seconds().max(1);
     let at = |time: DateTime<Utc>| ((time - first).num_seconds() * WIDTH / whole).clamp(0, WIDTH);
-    let x = at(from).min(WIDTH - 1);
-    (x, (at(to) - x).max(1))
+    let x = at(from).min(WIDTH - LEAST);
+    (x, (at(to) - x).max(LEAST))
 }
 
 #[cfg(test)]
@@ -112,8 +115,8 @@ mod tests {
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         let whole = (at(0), at(100_000));
         assert_eq!(place(at(0), at(100_000), whole), (0, 1000));
-        assert_eq!(place(at(50_000), at(50_001), whole), (500, 1));
-        assert_eq!(place(at(100_000), at(100_000), whole), (999, 1));
-        assert_eq!(place(at(7), at(7), (at(7), at(7))), (0, 1));
+        assert_eq!(place(at(50_000), at(50_001), whole), (500, 4));
+        assert_eq!(place(at(100_000), at(100_000), whole), (996, 4));
+        assert_eq!(place(at(7), at(7), (at(7), at(7))), (0, 4));
     }
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
 use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::history::{
-    self, Account, Confirmation, ConfirmedBy, Entry, NO_RUN, Outcome, RunHistory,
+    self, Account, Confirmation, ConfirmedBy, Entry, NO_RUN, Outcome, RunHistory, Span,
 };
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Record};
 use osd_migrate::domain::osd::OsdId;
@@ -51,7 +51,7 @@ impl Reporter for Listener {
 
     async fn written(&mut self, entries: Vec<Entry>, result: Result<(), Failure>) {
         self.writes.borrow_mut().push(result.is_ok());
-        self.history.unwritten = if result.is_err() { entries } else { Vec::new() };
+        self.history.keep(if result.is_err() { entries } else { Vec::new() });
     }
 }
 
@@ -181,10 +181,10 @@ fn assert_complete(account: &Account, said: &str) {
         assert!(entry.disk.is_some() && entry.moved_bytes > 0, "{said}, {osd}: {entry:?}");
         assert!(row.spans.len() >= 5, "{said}, {osd}: {:?}", row.spans);
         assert!(row.spans.windows(2).all(|pair| pair[0].to == pair[1].from), "{said}, {osd}");
-        let sum: i64 = row.spans.iter().map(|span| span.time().num_seconds()).sum();
-        assert_eq!(sum, row.took.num_seconds(), "{said}, {osd}: the phases have no gaps");
+        let sum: TimeDelta = row.spans.iter().map(Span::time).sum();
+        assert_eq!(sum, row.took, "{said}, {osd}: the phases have no gaps");
         let waits: i64 = entry.waits.values().sum();
-        // Each wait is rounded, and the times of milestones are whole seconds.
+        // Each wait is rounded, and so is the time.
         let most = row.took.num_seconds() + 1 + i64::try_from(entry.waits.len()).unwrap();
         assert!(waits > 0 && waits <= most, "{said}, {osd}: waited {waits} of {most}: {:?}", entry.waits);
         assert!(
@@ -284,7 +284,7 @@ fn reason_of_a_quarantine_survives_the_retry() {
     };
     let first = row_of(&stage.account());
     assert_eq!((first.entry.outcome, first.earlier.len()), (Outcome::Quarantined, 0));
-    assert_eq!(first.entry.ended_at(), Some(stage.now().trunc_subsecs(0)));
+    assert_eq!(first.entry.ended_at(), Some(stage.now().trunc_subsecs(3)));
     // As `retry` does.
     let lines = history::missing("", &stage.stored().before_retry(&ledger, &[osd]));
     assert_eq!(lines.len(), 1);
