@@ -12,6 +12,7 @@ CARGO_DENY=0.20.2
 ZIG=0.17.0 ZIGBUILD=0.24.0
 HELM=3.22.0
 ACTIONLINT=1.7.12 KREW=0.4.3 CYCLONEDX=0.5.9
+PUPPETEER=24.43.1 AXE=4.14.1
 KUBERNETES_VALIDATE=1.37.0 # schemas of Kubernetes 1.29 to 1.37, offline
 GLIBC=2.28 # glibc of Ceph's images on el8: the oldest in which the binary must start
 
@@ -21,6 +22,7 @@ ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
 HELM_ROOT=$TOOLS/helm-$HELM
 ACTIONLINT_ROOT=$TOOLS/actionlint-$ACTIONLINT
 KREW_ROOT=$TOOLS/krew-$KREW
+BROWSER_ROOT=$TOOLS/puppeteer-$PUPPETEER-axe-$AXE
 CYCLONEDX_ROOT=$TOOLS/cargo-cyclonedx-$CYCLONEDX
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}

@@ -5,13 +5,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::cluster_status_writer::ClusterStatusWriter;
 use crate::domain::drift::Finding;
-use crate::domain::ledger::NodeStatus;
+use crate::domain::history::{Confirmation, Entry, RunHistory};
+use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
-use crate::ports::Reporter;
-use crate::report::{Event, RunProgress, Said, Stage, with_detail};
+use crate::ports::{Failure, Reporter};
+use crate::report::{Event, RunProgress, Said, Stage, history_not_written, observed, with_detail};
 use crate::telemetry::RunTelemetry;
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
@@ -51,6 +52,11 @@ pub struct EventReporter {
     progress: RunProgress,
     cluster_status: Option<ClusterStatusWriter>,
     telemetry: RunTelemetry,
+    history: RunHistory,
+    /// Whether the log says that the history could not be written.
+    warned: bool,
+    /// Last status that was written.
+    last: Option<Said>,
 }
 
 /// Time at which standing events were last published.
@@ -90,6 +96,9 @@ impl EventReporter {
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
             cluster_status: None,
             telemetry: RunTelemetry::default(),
+            history: RunHistory::default(),
+            warned: false,
+            last: None,
         }
     }
 
@@ -100,11 +109,14 @@ impl EventReporter {
         self
     }
 
-    /// Continues the progress that an earlier pod of the same Job stored.
+    /// Continues the progress that an earlier pod of the same Job stored, and the history of OSDs that any
+    /// earlier run left.
     #[must_use]
-    pub fn continuing(mut self, stored: Option<Said>) -> Self {
+    pub fn continuing(mut self, stored: Option<Said>, confirmation: Confirmation) -> Self {
         let job = self.progress.pace.job.clone();
-        self.progress = RunProgress::of_job(&job, stored.and_then(|said| said.pace));
+        let (pace, history) = stored.map(|said| (said.pace, said.history)).unwrap_or_default();
+        self.progress = RunProgress::of_job(&job, pace);
+        self.history = RunHistory { confirmation, ..history.unwrap_or_default() };
         self
     }
 
@@ -204,13 +216,22 @@ impl EventReporter {
             return;
         }
         self.written_at = now;
-        let pace = Some(self.progress.pace.clone());
-        let said =
-            Said { pace, stall: self.progress.stall.clone(), ..Said::of(event, text, self.since, now) };
+        self.store_status(Said::of(event, text, self.since, now)).await;
+    }
+
+    /// Writes the status, with the progress and the history so far.
+    async fn store_status(&mut self, said: Said) {
+        let said = Said {
+            pace: Some(self.progress.pace.clone()),
+            stall: self.progress.stall.clone(),
+            history: Some(self.history.clone()),
+            ..said
+        };
         let status = serde_json::to_string(&said).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
+        self.last = Some(said);
     }
 }
 
@@ -221,6 +242,7 @@ impl Reporter for EventReporter {
         self.telemetry.add(&event, &self.progress, now);
         let (osd, phase, code) = (event.osd().map(|osd| osd.to_string()), phase(&event), event.code());
         let osd = osd.as_deref();
+        self.history.observe(now, observed(&event));
         let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;
@@ -273,6 +295,27 @@ impl Reporter for EventReporter {
             }
         }
         self.publish_all(&event, &text, now).await;
+    }
+
+    fn entries(&mut self, closed: Option<&Record>) -> Vec<Entry> {
+        self.history.entries(closed)
+    }
+
+    /// Keeps entries that could not be written, also in the status: the run may be killed before its next
+    /// save.
+    async fn written(&mut self, entries: Vec<Entry>, result: Result<(), Failure>) {
+        let Err(failure) = result else {
+            self.history.unwritten.clear();
+            return;
+        };
+        if !self.warned {
+            self.warned = true;
+            tracing::warn!("{}", history_not_written(&entries, &failure));
+        }
+        self.history.keep(entries);
+        if let Some(said) = self.last.clone() {
+            self.store_status(said).await;
+        }
     }
 }
 

@@ -33,7 +33,7 @@
 //! | `report`, `event_reporter` | events of a run as data; reported as log, Kubernetes event and status |
 //! | `cluster_status_writer` | status of the CephCluster while a run is at work |
 //! | `kube_events` | which of them become Kubernetes events |
-//! | `show` | tables and JSON of `plan` and `status` |
+//! | `show` | tables and JSON of `plan` and `status`; text, JSON and page of `report` |
 //! | `layout` | width of the output, wrapped sentences, tables |
 //! | `explain` | entries of the pages by their codes |
 //! | `domain` | every decision; pure |

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::domain::act::Act;
+use crate::domain::history::{Course, Entry};
 use crate::domain::ledger::{Ledger, Record, Unreadable};
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
@@ -99,10 +100,10 @@ pub trait LedgerStore {
         ledger: &Ledger,
         version: Self::Version,
     ) -> impl Future<Output = Result<Saved, Failure>>;
-    /// Appends a closed record to the history.
+    /// Appends entries to the history.
     ///
     /// Repeating it adds no second line.
-    fn close(&mut self, record: &Record) -> impl Future<Output = Result<(), Failure>>;
+    fn append(&mut self, entries: &[Entry]) -> impl Future<Output = Result<(), Failure>>;
 }
 
 /// Whether this runner has the Lease.
@@ -138,4 +139,17 @@ pub trait Reporter {
     ///
     /// Never fails the run.
     fn report(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
+
+    /// Returns the entries of the history to write before a save: that of the record that the save closes,
+    /// and those that could not be written before.
+    fn entries(&mut self, closed: Option<&Record>) -> Vec<Entry> {
+        closed.map(|record| Entry::of(record, Course::default())).into_iter().collect()
+    }
+
+    /// Learns whether entries of the history were written.
+    ///
+    /// A receiver that returns them again does so with the next save.
+    fn written(&mut self, _: Vec<Entry>, _: Result<(), Failure>) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
 }

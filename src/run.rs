@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use crate::domain::act::{Act, CephAct};
-use crate::domain::ledger::Ledger;
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
@@ -179,11 +179,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             Next::Save { ledger: new, osd, why } => {
                 #[cfg(feature = "failpoint")]
                 crate::failpoint::pause_at(&format!("save-{}", why.code()));
-                if let Some(closed) =
-                    osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
-                {
-                    self.store.close(closed).await.map_err(RunError::Observe)?;
-                }
+                let closed = osd.filter(|osd| !new.records.contains_key(osd));
+                self.write_history(closed.and_then(|osd| ledger.records.get(&osd))).await;
                 match self.store.save(&new, version).await.map_err(RunError::Observe)? {
                     Saved::Stored => {
                         self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
@@ -208,6 +205,17 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Ok(Iteration::End(End::Finished(summary)))
             }
             Next::Halt(halt) => Ok(self.halted(halt).await),
+        }
+    }
+
+    /// Writes the history of a record before the save that closes it: a kill between the two loses nothing.
+    ///
+    /// A failure holds up no migration: the entry is written with a later save.
+    async fn write_history(&mut self, closed: Option<&Record>) {
+        let entries = self.audience.entries(closed);
+        if !entries.is_empty() {
+            let written = self.store.append(&entries).await;
+            self.audience.written(entries, written).await;
         }
     }
 

@@ -6,7 +6,7 @@ use clap::{ArgAction, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 
 use super::examples;
-use super::look::{PlanArgs, RehearseArgs, StatusArgs};
+use super::look::{PlanArgs, RehearseArgs, ReportArgs, StatusArgs};
 use super::run::{NewArgs, RunArgs};
 use super::telemetry::TelemetryArgs;
 use crate::domain::osd::OsdId;
@@ -133,6 +133,12 @@ pub enum Command {
     /// The command also shows whether runs are paused or cancelled, and whether a run is at work.
     #[command(after_help = examples::STATUS)]
     Status(StatusArgs),
+    /// Report what was done to each OSD.
+    ///
+    /// The report has all OSDs of the history, and those in progress: who confirmed it, disks, fsids, phases,
+    /// bytes, waits. With -o html, it is one page without scripts that needs no network.
+    #[command(after_help = examples::REPORT)]
+    Report(ReportArgs),
     /// Start no other OSD until `resume`.
     ///
     /// An OSD that is already stopped is finished first: until then a replica of its data is missing. An OSD

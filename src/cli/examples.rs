@@ -40,6 +40,11 @@ Examples:
   osd-migrate -n rook-ceph status --watch
   osd-migrate -n rook-ceph status -o json";
 
+pub(super) const REPORT: &str = "\
+Examples:
+  osd-migrate -n rook-ceph report
+  osd-migrate -n rook-ceph report -o html";
+
 pub(super) const PAUSE: &str = "\
 Examples:
   osd-migrate -n rook-ceph pause

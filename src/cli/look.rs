@@ -1,4 +1,4 @@
-//! Arguments of the commands that only show something: `rehearse`, `plan`, `status`.
+//! Arguments of the commands that only show something: `rehearse`, `plan`, `status`, `report`.
 
 use clap::{Args, ValueEnum};
 
@@ -72,6 +72,14 @@ pub struct StatusArgs {
     pub watch: bool,
 }
 
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = ReportOutput::Text)]
+    pub output: ReportOutput,
+}
+
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -105,4 +113,15 @@ pub enum StatusOutput {
     Json,
     /// YAML for programs.
     Yaml,
+}
+
+/// Output format of `report`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportOutput {
+    /// Text for people.
+    Text,
+    /// JSON for programs.
+    Json,
+    /// One HTML page.
+    Html,
 }

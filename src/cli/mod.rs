@@ -25,7 +25,9 @@ mod telemetry;
 pub use command::{Cli, Command, NodeCommand};
 pub use complete::{completing_words, completion_script};
 pub use forward::forwarded;
-pub use look::{Output, PlanArgs, PlanOutput, RehearseArgs, StatusArgs, StatusOutput};
+pub use look::{
+    Output, PlanArgs, PlanOutput, RehearseArgs, ReportArgs, ReportOutput, StatusArgs, StatusOutput,
+};
 pub use near::near;
 pub use parse::parse;
 pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};

@@ -13,6 +13,7 @@ use crate::commands::plan::plan;
 use crate::commands::preflight::preflight;
 use crate::commands::rehearse::rehearse;
 use crate::commands::remote::{AsJob, follow, remote};
+use crate::commands::report::report;
 use crate::commands::retry::retry;
 use crate::commands::run::run;
 use crate::commands::start::start;
@@ -63,6 +64,7 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Run(args) => run(k8s, timeout, args.policy(), cli.telemetry).await,
         Command::Provision(args) => run(k8s, timeout, args.policy(), cli.telemetry).await,
         Command::Status(args) => status(k8s, &args).await,
+        Command::Report(args) => report(k8s, args.output).await,
         Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
@@ -95,6 +97,7 @@ fn offline(cli: &Cli) -> Option<Exit> {
         | Command::Follow { .. }
         | Command::Provision(_)
         | Command::Status(_)
+        | Command::Report(_)
         | Command::Pause
         | Command::Cancel
         | Command::Resume
@@ -126,6 +129,7 @@ async fn connected(cli: &Cli) -> Result<K8s, K8sError> {
     let is_of_ledger = matches!(
         cli.command,
         Command::Status(_)
+            | Command::Report(_)
             | Command::Pause
             | Command::Cancel
             | Command::Resume

@@ -29,6 +29,7 @@ mod preflight;
 mod print;
 mod rehearse;
 mod remote;
+mod report;
 mod retry;
 mod run;
 mod start;

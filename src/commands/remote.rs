@@ -36,6 +36,7 @@ impl AsJob {
             Command::Follow { .. }
             | Command::Rehearse(_)
             | Command::Status(_)
+            | Command::Report(_)
             | Command::Pause
             | Command::Cancel
             | Command::Resume

@@ -8,6 +8,7 @@ use crate::commands::approve::approved;
 use crate::commands::plan::planned;
 use crate::commands::pod::{environment, of_environment, own};
 use crate::commands::print::print;
+use crate::domain::history::ConfirmedBy;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, not_seen};
@@ -37,13 +38,16 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     // Without the former status, the progress begins again: nothing is decided by it.
     let stored = k8s.read_status().await.ok().flatten();
     let stored = stored.and_then(|text| serde_json::from_str(&text).ok());
+    let by_plan = policy.approval.as_ref().map(|plan| ConfirmedBy::Plan(plan.hash.to_string()));
+    let by_arguments = by_plan.or_else(|| policy.confirmed.then_some(ConfirmedBy::Flag));
+    let confirmation = k8s.confirmation(&own, by_arguments).await;
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
-            .continuing(stored)
+            .continuing(stored, confirmation)
             .with_cluster_status(policy.cluster_status)
             .with_telemetry(
                 RunTelemetry::start(

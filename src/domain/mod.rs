@@ -14,6 +14,7 @@ pub mod expect;
 pub mod fnv;
 pub mod gate;
 pub mod guard;
+pub mod history;
 pub mod inspection;
 pub mod inventory;
 pub mod ledger;

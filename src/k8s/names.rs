@@ -49,6 +49,8 @@ pub(super) const NODE: &str = "osd-migrate.io/node";
 /// As annotation: the run itself.
 pub(super) const RUN: &str = "osd-migrate.io/run";
 pub(super) const NUMBER: &str = "osd-migrate.io/number";
+/// Annotation on a Job that the command line created: its user at the API server.
+pub(super) const CREATED_BY: &str = "osd-migrate.io/created-by";
 /// On an OSD's Deployment: not for real data, and why.
 pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 

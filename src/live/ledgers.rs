@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::ledger::{Ledger, Record};
+use crate::domain::history::Entry;
+use crate::domain::ledger::Ledger;
 use crate::k8s::{K8s, K8sError, ResourceVersion};
 use crate::live::failure::kube_failure;
 use crate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
@@ -31,9 +32,8 @@ impl LedgerStore for Ledgers {
         }
     }
 
-    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+    async fn append(&mut self, entries: &[Entry]) -> Result<(), Failure> {
         self.0.expect_ledger().await.map_err(kube_failure)?;
-        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
-        self.0.append_history(&line).await.map_err(kube_failure)
+        self.0.append_history(entries).await.map_err(kube_failure)
     }
 }

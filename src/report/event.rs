@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::act::Act;
+use crate::domain::history::RunHistory;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -143,6 +144,9 @@ pub struct Said {
     /// Cause of the present stall.
     #[serde(default)]
     pub stall: Option<String>,
+    /// History of the OSDs in progress.
+    #[serde(default)]
+    pub history: Option<RunHistory>,
 }
 
 impl Said {
@@ -162,6 +166,6 @@ impl Said {
             | Event::Halted(_) => (false, None),
         };
         let says = text.to_owned();
-        Self { at, since: Some(since), waits, reason, says, pace: None, stall: None }
+        Self { at, since: Some(since), waits, reason, says, pace: None, stall: None, history: None }
     }
 }

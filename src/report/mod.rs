@@ -4,6 +4,7 @@
 mod acts;
 mod event;
 mod figures;
+mod history;
 mod progress;
 mod saves;
 mod spans;
@@ -12,6 +13,7 @@ mod summary;
 
 pub use event::{Event, Said};
 pub use figures::{Figures, Osds};
+pub use history::{history_not_written, observed};
 pub use progress::{RunProgress, backfill_text, with_detail};
 pub use spans::{RunSpans, Span, trace_id};
 pub use stage::Stage;

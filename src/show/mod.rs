@@ -1,5 +1,5 @@
-//! Tables and JSON of `plan` and `status`, and the texts of the hooks. This module creates text from domain
-//! values; `main` prints it.
+//! Tables and JSON of `plan` and `status`, the forms of `report`, and the texts of the hooks. This module
+//! creates text from domain values; `main` prints it.
 
 mod disks;
 mod document;
@@ -7,6 +7,7 @@ mod drift;
 mod plan;
 mod preflight;
 mod progress;
+mod report;
 mod status;
 mod table;
 mod windows;
@@ -18,5 +19,6 @@ pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,
 };
+pub use report::{Report, report_html, report_json, report_text};
 pub use status::{Status, control_changed, status_json, status_text};
 pub use windows::{windows_json, windows_text};

@@ -14,7 +14,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::act::{Act, KubeAct, NodeAct};
 use crate::domain::expect;
-use crate::domain::ledger::{Ledger, Record};
+use crate::domain::history::{self, Entry};
+use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
@@ -35,8 +36,8 @@ pub enum Call<'a> {
     Act(&'a Act),
     /// Save.
     Save(&'a Ledger),
-    /// Record that is appended to the history.
-    Close(&'a Record),
+    /// Entries that are appended to the history.
+    Append(&'a [Entry]),
     /// Acquisition of the Lease.
     Hold,
 }
@@ -179,17 +180,15 @@ impl LedgerStore for Runner {
         Ok(Saved::Stored)
     }
 
-    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
-        self.point(Call::Close(record), Side::Before).await;
+    async fn append(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+        self.point(Call::Append(entries), Side::Before).await;
         expect_version(&self.sim.borrow(), self.me.read.get())?;
-        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
         {
             let mut sim = self.sim.borrow_mut();
-            if !sim.history.contains(&line) {
-                sim.history.push(line);
-            }
+            let missing = history::missing(&sim.history.join("\n"), entries);
+            sim.history.extend(missing);
         }
-        self.point(Call::Close(record), Side::Done).await;
+        self.point(Call::Append(entries), Side::Done).await;
         Ok(())
     }
 }

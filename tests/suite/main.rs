@@ -36,6 +36,7 @@ mod provision;
 mod purity;
 mod reference;
 mod rehearsal;
+mod report;
 mod rooms;
 mod rules;
 mod runbook;

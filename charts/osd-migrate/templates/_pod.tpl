@@ -101,8 +101,6 @@ containers:
   {{- with $values.log }}
   - {name: RUST_LOG, value: {{ quote . }}}
   {{- end }}
-  {{- with $values.extraEnv }}
-  {{- toYaml . | nindent 2 }}
   {{- if ne $values.logFormat "text" }}
   - {name: OSD_MIGRATE_LOG_FORMAT, value: {{ $values.logFormat }}}
   {{- end }}
@@ -110,6 +108,11 @@ containers:
   {{- with include "osd-migrate.telemetry" .root | trim }}
   {{- nindent 2 . }}
   {{- end }}
+  {{- end }}
+  {{- with $values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- if .telemetry }}
   {{- if $values.metrics.enabled }}
   ports:
   - {name: metrics, containerPort: {{ $values.metrics.port }}}
@@ -190,6 +193,8 @@ volumes:
 {{/* ServiceAccount of runs and of the uninstall hook. */}}
 {{- define "osd-migrate.account" -}}
 {{ .Values.serviceAccount.name | default "osd-migrate" }}
+{{- end }}
+
 {{/* Settings of metrics and traces, as environment variables of runs. */}}
 {{- define "osd-migrate.telemetry" -}}
 {{- with .Values.metrics }}

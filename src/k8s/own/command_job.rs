@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::typed;
-use crate::k8s::names::OURS;
+use crate::k8s::names::{CREATED_BY, OURS};
 use crate::k8s::own::run_job::{CRON_JOB, from_template};
 use crate::k8s::pods;
 
@@ -50,8 +50,11 @@ impl Template {
     }
 
     /// Returns a Job of this template with a name and arguments.
-    fn job(&self, name: &str, args: &[String], look: Option<Look>) -> Value {
+    fn job(&self, name: &str, args: &[String], look: Option<Look>, user: Option<&str>) -> Value {
         let mut job = from_template(&self.0, name);
+        if let Some(user) = user {
+            insert(&mut job, "/metadata/annotations", CREATED_BY, json!(user));
+        }
         let containers = job.pointer_mut(CONTAINERS).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| is_ours(container)) {
             insert(container, "", "args", json!(args));
@@ -150,7 +153,7 @@ impl K8s {
         }
     }
 
-    /// Creates the Job of a command.
+    /// Creates the Job of a command, with a note of the user who typed it.
     pub async fn create_command_job(
         &self,
         template: &Template,
@@ -158,7 +161,9 @@ impl K8s {
         args: &[String],
         look: Option<Look>,
     ) -> Result<CommandJob, K8sError> {
-        let job = typed::<DynamicObject>(name, template.job(name, args, look))?;
+        let user = self.user().await;
+        let job = template.job(name, args, look, user.as_deref());
+        let job = typed::<DynamicObject>(name, job)?;
         let created = self.untyped(&ApiResource::erase::<Job>(&())).create(name, &job).await?;
         Ok(CommandJob { name: name.to_owned(), uid: created.metadata.uid.unwrap_or_default() })
     }
@@ -225,6 +230,7 @@ mod tests {
 
     const CRONJOB: &str = "GET /apis/batch/v1/namespaces/rook-ceph/cronjobs/osd-migrate";
     const CREATE: &str = "POST /apis/batch/v1/namespaces/rook-ceph/jobs?&fieldManager=osd-migrate";
+    const WHO: &str = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews?&fieldManager=osd-migrate";
     const JOB: &str = "GET /apis/batch/v1/namespaces/rook-ceph/jobs/look";
     const PODS: &str = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=batch.kubernetes.io%2Fcontroller-uid%3Dj&limit=500";
 
@@ -250,6 +256,12 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel();
         let script = vec![
             on(CRONJOB, 200, cron_job()),
+            on(
+                WHO,
+                201,
+                json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
+                "status": {"userInfo": {"username": "alice"}}}),
+            ),
             on(CREATE, 201, job(&json!([]))).with(move |body| sender.send(body).unwrap()),
         ];
         let created = play(script, async |k8s| {
@@ -273,6 +285,7 @@ mod tests {
         );
         assert!(run["spec"].get("ttlSecondsAfterFinished").is_none());
         assert_eq!(containers[1]["env"], json!([{"name": "POD_NAME"}]));
+        assert_eq!(run["metadata"]["annotations"][CREATED_BY], "alice");
     }
 
     #[tokio::test]

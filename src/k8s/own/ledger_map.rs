@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
 use crate::domain::expect;
+use crate::domain::history::{self, Entry};
 use crate::k8s::client::access::{K8s, Loaded, ResourceVersion};
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OURS, PART, Part, labels};
@@ -69,15 +70,13 @@ impl K8s {
         self.put_map(map(LEDGER, Part::Ledger, data), expected).await
     }
 
-    /// Appends one line to the history; a line that exists already is not added again.
+    /// Appends entries to the history; an entry that exists already is not added again.
     ///
-    /// An earlier write of that line may have succeeded although no answer came, or another runner may have
-    /// written the line while this one was frozen.
-    pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
-        let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
+    /// An earlier write of that entry may have succeeded although no answer came, or another runner may have
+    /// written the entry while this one was frozen.
+    pub async fn append_history(&self, entries: &[Entry]) -> Result<(), K8sError> {
         let maps = self.kind::<ConfigMap>();
-        let shards = maps.names(&selector).await?;
-        let last = shards.iter().filter_map(|name| name.strip_prefix(HISTORY)?.parse::<u32>().ok()).max();
+        let last = self.shards().await?.pop();
         let current = match last {
             Some(number) => Some(maps.get(&format!("{HISTORY}{number}")).await?),
             None => None,
@@ -85,7 +84,7 @@ impl K8s {
         let version = current.as_ref().map(version_of);
         let written =
             current.and_then(|map| map.data).and_then(|mut data| data.remove(LINES)).unwrap_or_default();
-        match append(&written, line) {
+        match append(&written, &history::missing(&written, entries)) {
             Appended::Already => Ok(()),
             Appended::Here(lines) => {
                 let name = format!("{HISTORY}{}", last.unwrap_or(0));
@@ -96,6 +95,27 @@ impl K8s {
                 self.put_map(shard(&name, lines), None).await.map(drop)
             }
         }
+    }
+
+    /// Reads the lines of the history, the oldest shard first.
+    pub async fn read_history(&self) -> Result<Vec<String>, K8sError> {
+        let maps = self.kind::<ConfigMap>();
+        let mut texts = Vec::new();
+        for number in self.shards().await? {
+            let map = maps.get(&format!("{HISTORY}{number}")).await?;
+            texts.extend(map.data.and_then(|mut data| data.remove(LINES)));
+        }
+        Ok(texts)
+    }
+
+    /// Returns the numbers of the shards in ascending order.
+    async fn shards(&self) -> Result<Vec<u32>, K8sError> {
+        let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
+        let names = self.kind::<ConfigMap>().names(&selector).await?;
+        let numbers = names.iter().filter_map(|name| name.strip_prefix(HISTORY)?.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// Writes the progress; the last writer wins.
@@ -164,15 +184,16 @@ enum Appended {
     Next(String),
 }
 
-fn append(written: &str, line: &str) -> Appended {
-    let line = line.trim_end_matches('\n').replace('\n', " ");
-    if written.lines().any(|there| there == line) {
+/// Appends lines that the shard does not have.
+fn append(written: &str, lines: &[String]) -> Appended {
+    if lines.is_empty() {
         return Appended::Already;
     }
-    if !written.is_empty() && written.len() + line.len() >= SHARD {
-        return Appended::Next(format!("{line}\n"));
+    let lines = format!("{}\n", lines.join("\n"));
+    if !written.is_empty() && written.len() + lines.len() >= SHARD {
+        return Appended::Next(lines);
     }
-    Appended::Here(format!("{written}{line}\n"))
+    Appended::Here(format!("{written}{lines}"))
 }
 
 #[cfg(test)]
@@ -181,11 +202,10 @@ mod tests {
 
     #[test]
     fn ledger_history_appends_lines_and_continues_in_a_new_shard() {
-        assert_eq!(append("", "a"), Appended::Here("a\n".to_owned()));
-        assert_eq!(append("a\n", "b"), Appended::Here("a\nb\n".to_owned()));
-        assert_eq!(append("a\nb\n", "b"), Appended::Already);
-        assert_eq!(append("a\nb\n", "a"), Appended::Already, "others were closed meanwhile");
-        assert_eq!(append(&"x".repeat(SHARD), "b"), Appended::Next("b\n".to_owned()));
-        assert_eq!(append("", "a\nb"), Appended::Here("a b\n".to_owned()));
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        assert_eq!(append("", &lines(&["a"])), Appended::Here("a\n".to_owned()));
+        assert_eq!(append("a\n", &lines(&["b", "c"])), Appended::Here("a\nb\nc\n".to_owned()));
+        assert_eq!(append("a\n", &[]), Appended::Already);
+        assert_eq!(append(&"x".repeat(SHARD), &lines(&["b"])), Appended::Next("b\n".to_owned()));
     }
 }

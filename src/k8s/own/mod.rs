@@ -1,6 +1,8 @@
-//! Our own objects: the ledger and the status, plans, the Lease, the control map, events, our pod and Job.
+//! Our own objects: the ledger and the status, plans, the Lease, the control map, events, who confirmed
+//! a run, our pod and Job.
 
 pub(crate) mod command_job;
+pub(crate) mod confirmation;
 pub(crate) mod control_map;
 pub(crate) mod events;
 pub(crate) mod lease;

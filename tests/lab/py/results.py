@@ -12,8 +12,7 @@ def records(maps):
     for history in sorted(histories, key=lambda m: m["metadata"]["name"]):
         for key in sorted(history.get("data", {})):
             for line in filter(str.strip, history["data"][key].splitlines()):
-                entry = json.loads(line)
-                yield entry.get("record", entry)
+                yield json.loads(line)
 
 
 def seconds(milestones, begin, end):
@@ -31,17 +30,16 @@ def was(found):
 
 def row(record):
     """Returns the cells of one OSD."""
-    target, evidence = record["target"], record["evidence"] or {}
-    device = (evidence.get("device") or {}).get("by_id") or ["-"]
+    target, disk = record["target"], record.get("disk") or {}
     becomes = " ".join([target["store"], target["mode"]] + ["encrypted"] * target["encrypted"])
     return (
         f"osd.{record['osd']}",
         record["node"],
         was(record["class"]),
         becomes,
-        sorted(device)[0],
-        record["old"][:8],
-        (record["new"] or "-")[:8],
+        disk.get("name", "-").removeprefix("/dev/disk/by-id/"),
+        record.get("old", "-")[:8],
+        record.get("new", "-")[:8],
         seconds(record["milestones"], "down", "up"),
         seconds(record["milestones"], "record", "closing"),
     )

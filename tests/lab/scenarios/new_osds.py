@@ -100,7 +100,7 @@ def figures(world, alone):
     OSDs of runs that were killed are included: they show the cost of a kill.
     """
     for record in world.closed():
-        if record["strategy"]["strategy"] == "new":
+        if record["outcome"] == "created":
             stages = seconds(record)
             world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
     if alone is not None:

@@ -1,7 +1,7 @@
 //! A simulated cluster, runs over it, and assertions about their end.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::{self, Class};
-use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::history;
 use osd_migrate::domain::observation::{Control, ControlKind, SlotState};
 use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
@@ -244,12 +244,11 @@ pub(crate) fn assert_no_leftovers(sim: &Sim) {
 
 /// Returns the OSDs in the history, in which each record occurs once.
 pub(crate) fn closed(sim: &Sim) -> Vec<OsdId> {
-    let records: Vec<Record> = sim.history.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut ids: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), records.len(), "a record is twice in the history");
-    records.iter().map(|record| record.osd).collect()
+    let (entries, unread) = history::read(&sim.history.join("\n"));
+    assert_eq!(unread, 0, "{:?}", sim.history);
+    let ids: BTreeSet<_> = entries.iter().map(|entry| &entry.key.id).collect();
+    assert_eq!(ids.len(), entries.len(), "a record is twice in the history");
+    entries.iter().map(|entry| entry.key.osd).collect()
 }
 
 pub(crate) fn count(play: &Play, is: impl Fn(&Act) -> bool) -> usize {

@@ -1,0 +1,166 @@
+//! How the courses of all OSDs grow with what a run reports.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Confirmation, Course};
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::next::{Saving, Wait};
+use crate::domain::osd::OsdId;
+
+/// Code of the time in which no run was at work: its pod had ended, and the next one had not started.
+pub const NO_RUN: &str = "no-run";
+
+/// Maximum number of OSDs without a record that are kept: a run asks a few OSDs whether it may begin.
+const WITHOUT_RECORD: usize = 32;
+
+/// What a run reports, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub enum Observed<'a> {
+    /// The run waits.
+    Waits(&'a Wait, &'a Ledger),
+    /// The ledger was saved.
+    Saved(Option<OsdId>, &'a Saving, &'a Ledger),
+    /// The run did something else, or tried to.
+    Else,
+}
+
+/// Courses of the OSDs that a run works on, or waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Courses {
+    /// Course by OSD.
+    #[serde(default)]
+    osds: BTreeMap<OsdId, Course>,
+    /// Wait in progress: its code, and the OSD that it concerns; none if it concerns all.
+    #[serde(default)]
+    wait: Option<(String, Option<OsdId>)>,
+    /// Time of the last event.
+    #[serde(default)]
+    at: Option<DateTime<Utc>>,
+    /// Whether this process has observed an event.
+    #[serde(skip)]
+    has_begun: bool,
+    /// Time since the last event of the former process.
+    #[serde(skip)]
+    gap: Option<TimeDelta>,
+}
+
+impl Courses {
+    /// Returns the course of an OSD; an empty one if nothing is known.
+    pub fn of(&self, record: &Record) -> Course {
+        let known = self.osds.get(&record.osd).filter(|course| course.record.as_ref() == Some(&record.id));
+        known.cloned().unwrap_or_default()
+    }
+
+    /// Takes up what a run with a confirmation reports at a time.
+    pub fn observe(&mut self, at: DateTime<Utc>, observed: Observed<'_>, confirmation: &Confirmation) {
+        self.pass(at);
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        match observed {
+            Observed::Waits(wait, ledger) => {
+                self.follow(ledger, confirmation, is_first);
+                self.waits(wait);
+            }
+            Observed::Saved(osd, why, ledger) => {
+                // A new record continues the waits before it, so it is known before the others.
+                self.follow(ledger, confirmation, is_first);
+                if let Some(course) = osd.and_then(|osd| self.osds.get_mut(&osd)) {
+                    note(course, at, why);
+                }
+                self.wait = None;
+            }
+            Observed::Else => {
+                self.wait = None;
+                // A later event has the ledger that names the OSDs in progress.
+                self.has_begun = !is_first;
+            }
+        }
+    }
+
+    /// Counts the time since the last event.
+    fn pass(&mut self, at: DateTime<Utc>) {
+        let time = self.at.map_or(TimeDelta::zero(), |before| at - before);
+        self.at = Some(at);
+        if !self.has_begun {
+            // What the former process waited for did not end with it, but nobody can say for how long.
+            self.wait = None;
+            self.gap = Some(self.gap.unwrap_or_default() + time);
+            return;
+        }
+        match self.wait.clone() {
+            Some((code, Some(osd))) => {
+                let waits = |course: &&mut Course| course.record.is_none() || course.is_open;
+                if let Some(course) = self.osds.get_mut(&osd).filter(waits) {
+                    course.waited(&code, time);
+                }
+            }
+            Some((code, None)) => self.open().for_each(|course| course.waited(&code, time)),
+            None => {}
+        }
+    }
+
+    fn open(&mut self) -> impl Iterator<Item = &mut Course> {
+        self.osds.values_mut().filter(|course| course.is_open)
+    }
+
+    /// Adds records that are new, and forgets those that are closed.
+    ///
+    /// The time without a run counts for those that were in progress.
+    fn follow(&mut self, ledger: &Ledger, confirmation: &Confirmation, is_first: bool) {
+        self.osds.retain(|osd, course| {
+            course.record.is_none()
+                || ledger.records.get(osd).is_some_and(|record| course.record.as_ref() == Some(&record.id))
+        });
+        for record in ledger.records.values() {
+            let course = self.osds.entry(record.osd).or_default();
+            let is_new = course.record.is_none();
+            // What is left after the closing is the cleanup, which nobody waits for.
+            course.is_open = record.quarantine.is_none() && !record.closing;
+            if is_new {
+                course.record = Some(record.id.clone());
+                course.confirmation = Some(confirmation.clone());
+            } else if let Some(gap) = self.gap.filter(|_| course.is_open) {
+                course.waited(NO_RUN, gap);
+            }
+            if course.is_open && (is_new || is_first) {
+                course.is_taken_up_by(&confirmation.job);
+            }
+        }
+        self.gap = None;
+        let surplus = self.osds.values().filter(|course| course.record.is_none()).count();
+        let mut surplus = surplus.saturating_sub(WITHOUT_RECORD);
+        self.osds.retain(|_, course| {
+            let drops = surplus > 0 && course.record.is_none();
+            surplus -= usize::from(drops);
+            !drops
+        });
+    }
+
+    fn waits(&mut self, wait: &Wait) {
+        if let Wait::ActiveClean { osd, bytes, .. } = wait
+            && let Some(course) = self.osds.get_mut(osd)
+        {
+            course.backfills(*bytes);
+        }
+        if let Some(osd) = wait.osd() {
+            self.osds.entry(osd).or_default();
+        }
+        self.wait = Some((wait.code().to_owned(), wait.osd()));
+    }
+}
+
+/// Notes the reason of a save that is not part of the usual course.
+#[expect(clippy::wildcard_enum_match_arm, reason = "few saves are notes")]
+fn note(course: &mut Course, at: DateTime<Utc>, why: &Saving) {
+    match why {
+        Saving::Quarantine { why: text }
+        | Saving::RevertStop { why: text }
+        | Saving::NotAdmitted { why: text }
+        | Saving::Uncleared { why: text, .. }
+        | Saving::Attempt { after: Some(text), .. } => course.note(at, why.code(), text),
+        Saving::Closing => course.left_bytes = 0,
+        _ => {}
+    }
+}

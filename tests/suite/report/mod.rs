@@ -1,0 +1,4 @@
+//! `report`: the history of simulated runs, and the text, the JSON and the page that are made of it.
+
+mod runs;
+mod views;
