@@ -100,10 +100,10 @@ pub trait LedgerStore {
         ledger: &Ledger,
         version: Self::Version,
     ) -> impl Future<Output = Result<Saved, Failure>>;
-    /// Appends entries to the history.
+    /// Appends entries to the history, unless another process stored the ledger after it was loaded.
     ///
     /// Repeating it adds no second line.
-    fn append(&mut self, entries: &[Entry]) -> impl Future<Output = Result<(), Failure>>;
+    fn append(&mut self, entries: &[Entry]) -> impl Future<Output = Result<Saved, Failure>>;
 }
 
 /// Whether this runner has the Lease.

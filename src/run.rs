@@ -214,8 +214,12 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     async fn write_history(&mut self, closed: Option<&Record>) {
         let entries = self.audience.entries(closed);
         if !entries.is_empty() {
-            let written = self.store.append(&entries).await;
-            self.audience.written(entries, written).await;
+            match self.store.append(&entries).await {
+                Ok(Saved::Stored) => self.audience.written(entries, Ok(())).await,
+                // The save that follows finds the same conflict, and reports it.
+                Ok(Saved::Conflict) => {}
+                Err(failure) => self.audience.written(entries, Err(failure)).await,
+            }
         }
     }
 

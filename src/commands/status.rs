@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::{StatusArgs, StatusOutput};
@@ -32,6 +33,28 @@ struct Read {
     runner: Option<crate::domain::observation::Runner>,
 }
 
+/// Status as text, and the bytes of the run.
+struct Shown {
+    text: String,
+    moved: Option<Moved>,
+}
+
+/// Bytes that the backfills of a run moved, and that they move in all.
+#[derive(Clone, Copy)]
+struct Moved {
+    bytes: u64,
+    of: u64,
+}
+
+impl Moved {
+    /// Returns the bytes of the last run; none if it has nothing to move.
+    fn of(said: Option<&Said>, now: DateTime<Utc>) -> Option<Self> {
+        let progress = said?.pace.as_ref()?.progress(now);
+        let of = progress.moved_bytes + progress.left_bytes;
+        (of > 0).then_some(Self { bytes: progress.moved_bytes, of })
+    }
+}
+
 /// Prints the state of the runs, once or until a person interrupts.
 pub(super) async fn status(k8s: Arc<K8s>, args: &StatusArgs) -> Exit {
     if args.watch {
@@ -42,7 +65,7 @@ pub(super) async fn status(k8s: Arc<K8s>, args: &StatusArgs) -> Exit {
         };
     }
     match shown(&k8s, args.output).await {
-        Ok(text) => print(&text).map_or_else(|exit| exit, |()| Exit::Finished),
+        Ok(shown) => print(&shown.text).map_or_else(|exit| exit, |()| Exit::Finished),
         Err(exit) => exit,
     }
 }
@@ -54,13 +77,16 @@ async fn watch(k8s: &Arc<K8s>) -> Exit {
     let screen = std::io::stdout().is_terminal().then(screen);
     let (mut last, mut pauses) = (String::new(), 0);
     loop {
-        let text = match shown(k8s, StatusOutput::Table).await {
-            Ok(text) => text,
+        let Shown { text, moved } = match shown(k8s, StatusOutput::Table).await {
+            Ok(shown) => shown,
             Err(exit) if last.is_empty() => return exit,
-            Err(_) => format!("{last}\n(the API server did not answer; trying again)"),
+            Err(_) => {
+                let text = format!("{last}\n(the API server did not answer; trying again)");
+                Shown { text, moved: None }
+            }
         };
         match &screen {
-            Some(screen) => screen.set_message(text.clone()),
+            Some(screen) => draw(screen, &text, moved),
             None if pauses == 0 && text != last => {
                 if let Err(exit) = print(&text) {
                     return exit;
@@ -76,16 +102,27 @@ async fn watch(k8s: &Arc<K8s>) -> Exit {
 
 /// Returns a place on the terminal for a text that changes.
 fn screen() -> ProgressBar {
-    let screen = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
-    screen.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
-    screen
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout())
+}
+
+/// Draws the status, and a bar below it if the bytes of a run are known.
+fn draw(screen: &ProgressBar, text: &str, moved: Option<Moved>) {
+    let template = if moved.is_some() { "{msg}\n[{wide_bar}] {percent} %" } else { "{msg}" };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    screen.set_style(style.progress_chars("=> "));
+    if let Some(Moved { bytes, of }) = moved {
+        screen.set_length(of);
+        screen.set_position(bytes);
+    }
+    screen.set_message(text.to_owned());
+    screen.tick();
 }
 
 /// Returns the status in a format.
-async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<String, Exit> {
+async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<Shown, Exit> {
     let (ledger, _) = Ledgers(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let read = read(k8s).await.map_err(|error| not_seen(&kube_failure(error)))?;
-    let names = k8s.names();
+    let (names, now) = (k8s.names(), WallClock.now());
     let status = Status {
         names: &names,
         ledger: &ledger,
@@ -93,14 +130,15 @@ async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<String, Exit> {
         own_pdb: read.own_pdb,
         runner: read.runner.as_ref(),
         said: read.said.as_ref(),
-        now: WallClock.now(),
+        now,
     };
     let (width, plain) = (width(), names.without_access());
-    Ok(match output {
+    let text = match output {
         StatusOutput::Table => fitted(&names.complete(&show::status_text(&status, width)), width),
         StatusOutput::Json => plain.complete(&format!("{:#}", show::status_json(&status))),
         StatusOutput::Yaml => plain.complete(&show::yaml(&show::status_json(&status))),
-    })
+    };
+    Ok(Shown { text, moved: Moved::of(read.said.as_ref(), now) })
 }
 
 async fn read(k8s: &K8s) -> Result<Read, K8sError> {

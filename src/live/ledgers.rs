@@ -32,8 +32,11 @@ impl LedgerStore for Ledgers {
         }
     }
 
-    async fn append(&mut self, entries: &[Entry]) -> Result<(), Failure> {
-        self.0.expect_ledger().await.map_err(kube_failure)?;
-        self.0.append_history(entries).await.map_err(kube_failure)
+    async fn append(&mut self, entries: &[Entry]) -> Result<Saved, Failure> {
+        match self.0.expect_ledger().await {
+            Ok(()) => self.0.append_history(entries).await.map(|()| Saved::Stored).map_err(kube_failure),
+            Err(K8sError::Unexpected { .. }) => Ok(Saved::Conflict),
+            Err(error) => Err(kube_failure(error)),
+        }
     }
 }

@@ -180,16 +180,18 @@ impl LedgerStore for Runner {
         Ok(Saved::Stored)
     }
 
-    async fn append(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+    async fn append(&mut self, entries: &[Entry]) -> Result<Saved, Failure> {
         self.point(Call::Append(entries), Side::Before).await;
-        expect_version(&self.sim.borrow(), self.me.read.get())?;
+        if expect_version(&self.sim.borrow(), self.me.read.get()).is_err() {
+            return Ok(Saved::Conflict);
+        }
         {
             let mut sim = self.sim.borrow_mut();
             let missing = history::missing(&sim.history.join("\n"), entries);
             sim.history.extend(missing);
         }
         self.point(Call::Append(entries), Side::Done).await;
-        Ok(())
+        Ok(Saved::Stored)
     }
 }
 

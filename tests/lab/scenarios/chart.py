@@ -243,10 +243,14 @@ def by_kubectl(world):
     written = world.written()
     job = world.start("by-hand")
     drained(world, job)
-    world.until("the status of the CephCluster", 120, lambda: cluster_status(world).get("phase") == "Progressing")
+    watched = laptop.Watched(world)
+    world.until("the status of the CephCluster", 120, lambda: watched.frame() and cluster_status(world).get("phase") == "Progressing")
     shown = cluster_status(world)
     assert shown["message"].startswith("osd-migrate: ") and shown["storage"]["osd"]["migrationStatus"]["pending"] > 0, shown
-    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    world.until("the OSD to be migrated", 300, lambda: watched.frame() and world.result(job))
+    watched.end()
+    assert any("osd.1" in frame for frame in watched.frames), watched.frames
+    assert world.result(job) == ("Complete", 0), world.log(job)
     left = cluster_status(world)
     assert "phase" not in left and "migrationStatus" not in left["storage"]["osd"] and left["storage"]["osd"]["storeType"], left
     assert not world.get("job", job)["status"].get("failed"), "a pod that was drained counts as failed"
@@ -389,7 +393,7 @@ def gone(world):
     kinds = "cronjobs,jobs,serviceaccounts,roles,rolebindings,leases,configmaps,secrets"
     left = [f"{item['kind']}/{item['metadata']['name']}" for item in world.get(kinds)["items"]]
     left = sorted(name for name in left if "osd-migrate" in name)
-    allowed = r"ConfigMap/osd-migrate-(ledger|status|control|history-\d+)|Lease/osd-migrate"
+    allowed = r"ConfigMap/osd-migrate-(ledger|status|control|plan-[0-9a-f]{16}|history-\d+)|Lease/osd-migrate"
     assert all(re.fullmatch(allowed, name) for name in left), left
     cluster = world.lab("kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name").stdout
     assert "osd-migrate" not in cluster, cluster

@@ -1,4 +1,5 @@
 """Commands that a person types outside of the cluster, and that run in it as a Job."""
+import os
 import re
 import signal
 import subprocess
@@ -60,6 +61,40 @@ def expect_a_run_to_be_followed(world):
     follow.wait(30)
     world.delete(job)
     world.kubectl("delete", "configmap", "osd-migrate-control")
+
+
+class Watched:
+    """`status --watch` on a terminal of 80 columns, as a person sees it."""
+
+    def __init__(self, world):
+        self.world, self.frames = world, []
+        self.session = f"osd-migrate-{os.getpid()}"
+        self.tmux("new-session", "-d", "-x", "80", "-y", "40", LAB, "net", world.binary, "-n", NAMESPACE, "status", "--watch")
+
+    def tmux(self, *args):
+        # A server of its own: its environment has this lab's LAB_DIR.
+        return subprocess.run(["tmux", "-L", self.session, "-f", "/dev/null", *args], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def frame(self):
+        """Returns what is on the screen, and remembers it."""
+        frame = self.tmux("capture-pane", "-p").rstrip()
+        if frame and (not self.frames or self.frames[-1] != frame):
+            self.frames.append(frame)
+        return frame
+
+    def end(self):
+        """Ends the command as a person does, and checks all frames."""
+        self.tmux("send-keys", "C-c")
+        self.world.until("the watch to end", 20, lambda: not self.is_running())
+        for frame in self.frames:
+            lines = frame.splitlines()
+            assert frame.count("CephCluster rook-ceph in namespace") == 1, f"drawn twice:\n{frame}"
+            assert all(len(line) <= 80 for line in lines), frame
+        assert len(self.frames) > 1, self.frames
+        self.world.say(f"status --watch: {len(self.frames)} frames of 80 columns; the last one:\n{self.frames[-1]}")
+
+    def is_running(self):
+        return subprocess.run(["tmux", "-L", self.session, "has-session"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def names(world):

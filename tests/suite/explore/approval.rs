@@ -31,6 +31,12 @@ fn approving(lines: BTreeMap<OsdId, String>) -> Policy {
     Policy { approval: Some(Approval { hash: lines.hash(), lines }), ..Policy::default() }
 }
 
+/// Returns a policy that approves every OSD that is to be migrated in this world.
+pub(crate) fn approving_all(world: &World) -> Policy {
+    let osds = world.ceph.slots.keys();
+    approving(osds.filter_map(|osd| Some((*osd, line(*osd, world)?))).collect())
+}
+
 /// Returns the searches: the plan holds, the plan has another OSD, the OSD has changed since the plan.
 pub(super) fn searches() -> Vec<Search> {
     let new = |name, policy| Search { policy, ..Search::new(name, example::replicated, nothing, (0, 0, 0)) };

@@ -3,7 +3,7 @@
 //! The search takes every order in which things may happen, go wrong or be done externally. See
 //! `docs/concepts/safety.md`.
 
-mod approval;
+pub(crate) mod approval;
 mod databases;
 mod directories;
 mod drains;

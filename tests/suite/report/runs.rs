@@ -72,7 +72,7 @@ impl LedgerStore for Store {
         self.runner.save(ledger, version).await
     }
 
-    async fn append(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+    async fn append(&mut self, entries: &[Entry]) -> Result<Saved, Failure> {
         if self.failures > 0 {
             self.failures -= 1;
             return Err(passing("the quota is exceeded"));

@@ -8,6 +8,8 @@ use std::rc::Rc;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
+use crate::explore::approval::approving_all;
+
 use super::play::{Ended, Play, ends, print_figures};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
@@ -91,6 +93,17 @@ impl Crashes {
 #[test]
 fn migration_ends_the_same_after_a_crash_at_any_point() {
     Crashes::PLAIN.run("two OSDs", true);
+}
+
+#[test]
+fn approved_plan_ends_the_same_after_a_crash_at_any_point() {
+    let play = || {
+        let play = Play::new();
+        let policy = approving_all(&play.sim.borrow().world);
+        assert_eq!(policy.approval.as_ref().map(|plan| plan.lines.osds().count()), Some(2));
+        Play { policy, ..play }
+    };
+    Crashes { play, ..Crashes::PLAIN }.run("an approved plan", false);
 }
 
 #[test]
