@@ -95,6 +95,8 @@ impl RunPace {
     /// Counts an OSD that is done, after a time since its record.
     pub fn is_done(&mut self, osd: OsdId, took: TimeDelta, now: DateTime<Utc>) {
         self.done += 1;
+        // The queue is counted again with the next wait. A run that ends has none.
+        self.queue.in_progress = self.queue.in_progress.saturating_sub(1);
         let backfill = self.backfill.take().filter(|backfill| backfill.osd == osd);
         let backfilled = backfill.as_ref().map_or(TimeDelta::zero(), |backfill| now - backfill.since);
         self.moved_bytes += backfill.map_or(0, |backfill| backfill.total_bytes);
@@ -168,7 +170,9 @@ mod tests {
         let mut pace = RunPace::default();
         pace.backfills(OsdId(1), at(0), 60 * GIB, 8);
         pace.backfills(OsdId(1), at(60), 0, 0);
+        pace.queue = Queue { in_progress: 1, ..Queue::default() };
         pace.is_done(OsdId(1), TimeDelta::minutes(65), at(60));
+        assert_eq!(pace.queue.in_progress, 0, "a run that ends has no OSD in progress");
         pace.queue = Queue { osds: 3, bytes: 120 * GIB, ..Queue::default() };
         let progress = pace.progress(at(61));
         assert_eq!((pace.done, progress.moved_bytes, progress.left_bytes), (1, 60 * GIB, 120 * GIB));
