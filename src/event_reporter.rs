@@ -8,11 +8,12 @@ use crate::domain::drift::Finding;
 use crate::domain::history::{Confirmation, Entry, RunHistory};
 use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
+use crate::domain::stage::Stage;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
 use crate::ports::{Failure, Reporter};
-use crate::report::{Event, RunProgress, Said, Stage, history_not_written, observed, with_detail};
+use crate::report::{Event, RunProgress, Said, history_not_written, observed, with_detail};
 use crate::telemetry::RunTelemetry;
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.

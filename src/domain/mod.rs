@@ -28,6 +28,7 @@ pub mod policy;
 pub mod preflight;
 pub mod preview;
 pub mod provision;
+pub mod stage;
 pub mod step;
 pub mod storage;
 pub mod temporary;

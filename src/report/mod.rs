@@ -8,7 +8,6 @@ mod history;
 mod progress;
 mod saves;
 mod spans;
-mod stage;
 mod summary;
 
 pub use event::{Event, Said};
@@ -16,4 +15,3 @@ pub use figures::{Figures, Osds};
 pub use history::{history_not_written, observed};
 pub use progress::{RunProgress, backfill_text, with_detail};
 pub use spans::{RunSpans, Span, trace_id};
-pub use stage::Stage;

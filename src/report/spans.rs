@@ -11,8 +11,8 @@ use chrono::{DateTime, Utc};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::Saving;
 use crate::domain::osd::OsdId;
+use crate::domain::stage::{Passed, Stage, passed};
 use crate::report::Event;
-use crate::report::stage::{Passed, Stage, passed};
 
 /// Milestones at which a node Job starts, with its task. The first inspection is saved with the record.
 const NODE_JOBS: [(&str, &str); 5] = [

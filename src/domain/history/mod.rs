@@ -30,4 +30,4 @@ pub use courses::{Courses, NO_RUN, Observed};
 pub use entry::{Disk, Entry, Key, Outcome};
 pub use lines::{missing, read};
 pub use run::RunHistory;
-pub use spans::{Span, Stage, spans};
+pub use spans::{Span, spans};

@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use crate::domain::history::{Note, Outcome, Row, Stage};
+use crate::domain::history::{Note, Outcome, Row};
+use crate::domain::stage::Stage;
 use crate::domain::units::{size, time};
 use crate::show::report::Report;
 use crate::show::report::chart::{self, Bar, Overview};

@@ -176,7 +176,7 @@ fn report_as_json_is_complete() {
         .collect();
     assert_eq!(
         phases,
-        [("inspect", 9), ("ready", 121), ("stop", 8), ("recreate", 33), ("start", 19), ("backfill", 3710)]
+        [("inspect", 9), ("wait", 121), ("stop", 10), ("rebuild", 31), ("start", 19), ("backfill", 3710)]
     );
     assert_eq!(osd["seconds"], json!(3900));
     assert_eq!(

@@ -1,14 +1,14 @@
-//! Stage of an OSD's migration, by the milestones of its record: for logs and traces.
+//! Stage of an OSD's migration, by the milestones of its record: for the log, traces and the report.
 //!
 //! The phase of an OSD is computed from an observation, and is known only in the iteration that observed it.
 //! The milestones are stored: the stage is the same after a restart.
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::ledger::Record;
+use super::ledger::Record;
 
 /// Stage of an OSD's migration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Stage {
     /// A node Job inspects the disk.
@@ -30,7 +30,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Returns the code, for logs and traces.
+    /// Returns the code.
     pub fn code(self) -> &'static str {
         self.into()
     }
@@ -59,19 +59,19 @@ impl Stage {
 
 /// Part of the milestones of a record that is one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Passed {
+pub struct Passed {
     /// The stage.
-    pub(super) stage: Stage,
+    pub stage: Stage,
     /// Time of its first milestone.
-    pub(super) start: DateTime<Utc>,
+    pub start: DateTime<Utc>,
     /// Time of the first milestone of the next stage; none for the present stage.
-    pub(super) end: Option<DateTime<Utc>>,
+    pub end: Option<DateTime<Utc>>,
     /// Range of its milestones.
-    pub(super) milestones: std::ops::Range<usize>,
+    pub milestones: std::ops::Range<usize>,
 }
 
 /// Returns the stages that a record passed, in order; a stage may come again.
-pub(super) fn passed(milestones: &[(String, DateTime<Utc>)]) -> Vec<Passed> {
+pub fn passed(milestones: &[(String, DateTime<Utc>)]) -> Vec<Passed> {
     let mut passed: Vec<Passed> = Vec::new();
     for (number, (milestone, at)) in milestones.iter().enumerate() {
         let stage = passed.last().map_or(Stage::Inspect, |last| last.stage).after(milestone);
