@@ -15,8 +15,10 @@ const SECONDS: i64 = 10;
 /// Writer of the status of the CephCluster.
 pub struct ClusterStatusWriter {
     k8s: Arc<K8s>,
-    /// What was last written, and when.
-    written: Option<(ClusterStatus, String, DateTime<Utc>)>,
+    /// Status and message that were last written.
+    written: Option<(ClusterStatus, String)>,
+    /// Time of the last attempt to write or to restore, which may have failed.
+    tried_at: Option<DateTime<Utc>>,
     /// Whether the former status may have to be restored.
     restores: bool,
 }
@@ -26,21 +28,24 @@ impl ClusterStatusWriter {
     ///
     /// An earlier run may have left its status: the first event restores it, or writes over it.
     pub fn new(k8s: Arc<K8s>) -> Self {
-        Self { k8s, written: None, restores: true }
+        Self { k8s, written: None, tried_at: None, restores: true }
     }
 
     /// Writes or restores the status after an event whose message is `text`.
     ///
-    /// A write that fails is tried again with the next event: the status is for people only.
+    /// A write that fails is tried again later: the status is for people only.
     pub async fn report(&mut self, event: &Event<'_>, text: &str, now: DateTime<Utc>) {
         match event {
             Event::Waiting { policy, ledger, seen, .. } => {
+                if self.tried_at.is_some_and(|at| (now - at).num_seconds() < SECONDS) {
+                    return;
+                }
                 match cluster_status(View { policy, ledger, seen }) {
                     Some(status) => self.write(status, text, now).await,
-                    None => self.restore().await,
+                    None => self.restore(now).await,
                 }
             }
-            Event::Finished(_) | Event::Halted(_) => self.restore().await,
+            Event::Finished(_) | Event::Halted(_) => self.restore(now).await,
             Event::Saved { .. }
             | Event::Conflict
             | Event::Done(_)
@@ -51,24 +56,22 @@ impl ClusterStatusWriter {
     }
 
     async fn write(&mut self, status: ClusterStatus, text: &str, now: DateTime<Utc>) {
-        let is_known = self.written.as_ref().is_some_and(|(known, message, at)| {
-            (*known == status && message == text) || (now - *at).num_seconds() < SECONDS
-        });
-        if is_known {
+        let written = (status, text.to_owned());
+        if self.written.as_ref() == Some(&written) {
             return;
         }
-        self.restores = true;
-        match self.k8s.write_cluster_status(&status, text).await {
-            Ok(()) => self.written = Some((status, text.to_owned(), now)),
+        (self.restores, self.tried_at) = (true, Some(now));
+        match self.k8s.write_cluster_status(&written.0, text).await {
+            Ok(()) => self.written = Some(written),
             Err(error) => tracing::debug!("the status of the CephCluster was not written: {error}"),
         }
     }
 
-    async fn restore(&mut self) {
+    async fn restore(&mut self, now: DateTime<Utc>) {
         if !self.restores {
             return;
         }
-        self.written = None;
+        (self.written, self.tried_at) = (None, Some(now));
         match self.k8s.restore_cluster_status().await {
             Ok(()) => self.restores = false,
             Err(error) => tracing::debug!("the status of the CephCluster was not restored: {error}"),

@@ -56,7 +56,7 @@ pub struct EventReporter {
     history: RunHistory,
     /// Whether the log says that the history could not be written.
     warned: bool,
-    /// Last status that was written.
+    /// Last event that was written, without the progress and the history.
     last: Option<Said>,
 }
 
@@ -222,13 +222,13 @@ impl EventReporter {
 
     /// Writes the status, with the progress and the history so far.
     async fn store_status(&mut self, said: Said) {
-        let said = Said {
+        let stored = Said {
             pace: Some(self.progress.pace.clone()),
             stall: self.progress.stall.clone(),
             history: Some(self.history.clone()),
-            ..said
+            ..said.clone()
         };
-        let status = serde_json::to_string(&said).unwrap_or_default();
+        let status = serde_json::to_string(&stored).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }

@@ -1,5 +1,7 @@
 //! Plans that a person approves: stored by `plan`, read by the run.
 
+use std::sync::Arc;
+
 use crate::domain::approval::{Approval, PlanHash, PlanLines};
 use crate::domain::policy::Policy;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
@@ -31,7 +33,7 @@ pub(super) async fn store(k8s: &K8s, plan: &PlanLines) -> Option<PlanHash> {
 ///
 /// If the plan is not stored, the command ends, unless OSDs are in progress: the run finishes them, and
 /// starts on no other.
-pub(super) async fn approved(k8s: &std::sync::Arc<K8s>, policy: Policy) -> Result<Policy, Exit> {
+pub(super) async fn approved(k8s: &Arc<K8s>, policy: Policy) -> Result<Policy, Exit> {
     let Some(Approval { hash, .. }) = &policy.approval else { return Ok(policy) };
     let plan = k8s.read_plan(hash).await.map_err(|error| not_seen(&kube_failure(error)))?;
     if let Some(lines) = plan {
@@ -45,7 +47,7 @@ pub(super) async fn approved(k8s: &std::sync::Arc<K8s>, policy: Policy) -> Resul
         "no plan {hash} is stored in namespace {}. Make a plan, and approve its hash: osd-migrate -n NAMESPACE plan",
         k8s.namespace()
     ));
-    let (ledger, _) = Ledgers(k8s.clone()).load().await.map_err(|error| not_loaded(&error))?;
+    let (ledger, _) = Ledgers(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
     if ledger.in_flight().next().is_none() {
         return Err(failed(&why, Exit::WrongUsage));
     }

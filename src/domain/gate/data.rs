@@ -153,7 +153,7 @@ pub(super) fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate
 /// Returns the OSDs with PGs of a pool with insufficient redundancy, each with its reason.
 ///
 /// An OSD has a PG if it serves the PG or is to hold it. Reads all PGs once, for all OSDs.
-pub(super) fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> {
+pub fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> {
     let mut found = BTreeMap::new();
     for pg in seen.ceph.pgs.values() {
         let Some(pool) = seen.ceph.pools.get(&pg.pool).filter(|pool| !leaves_redundancy(pool)) else {

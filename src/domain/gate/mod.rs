@@ -22,7 +22,7 @@ pub use begin::{begin, failure_limit, held, is_cancelled};
 pub use clean::{accepted, is_clean, state_text};
 pub use data::{
     affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
-    served,
+    served, without_redundancy,
 };
 pub use new::{before_adopt, before_new};
 pub use node::of_node;

@@ -36,17 +36,24 @@ impl Outcome {
         self.into()
     }
 
+    /// Returns the outcome that a milestone stands for; none if the migration goes on after it.
+    fn at(milestone: &str, is_new: bool) -> Option<Self> {
+        match milestone {
+            "closing" | "uncleared" if is_new => Some(Self::Created),
+            "closing" | "uncleared" => Some(Self::Migrated),
+            "withdrawn" | "not-admitted" | "purged-externally" => Some(Self::Withdrawn),
+            "quarantine" => Some(Self::Quarantined),
+            _ => None,
+        }
+    }
+
     fn of(record: &Record) -> Self {
         if record.quarantine.is_some() {
             return Self::Quarantined;
         }
-        let ends = record.milestones.iter().rev().map(|(code, _)| code.as_str());
-        let end = ends.filter(|_| record.closing).find_map(|code| match code {
-            "closing" | "uncleared" if record.is_new() => Some(Self::Created),
-            "closing" | "uncleared" => Some(Self::Migrated),
-            "withdrawn" | "not-admitted" | "purged-externally" => Some(Self::Withdrawn),
-            _ => None,
-        });
+        let codes = record.milestones.iter().rev().map(|(code, _)| code.as_str());
+        let mut ends = codes.filter(|_| record.closing).filter_map(|code| Self::at(code, record.is_new()));
+        let end = ends.find(|end| *end != Self::Quarantined);
         end.unwrap_or(Self::InProgress)
     }
 }
@@ -196,14 +203,8 @@ impl Entry {
 
     /// Returns when the OSD was done, or given up; none if it is not.
     pub fn ended_at(&self) -> Option<DateTime<Utc>> {
-        let is_end = |code: &str| {
-            matches!(
-                code,
-                "closing" | "uncleared" | "withdrawn" | "not-admitted" | "purged-externally" | "quarantine"
-            )
-        };
-        let ends = self.milestones.iter().rev().filter(|_| self.outcome != Outcome::InProgress);
-        ends.map(|(code, at)| (code.as_str(), *at)).find(|(code, _)| is_end(code)).map(|(_, at)| at)
+        let mut ends = self.milestones.iter().rev().filter(|_| self.outcome != Outcome::InProgress);
+        ends.find(|(code, _)| Outcome::at(code, false).is_some()).map(|(_, at)| *at)
     }
 }
 

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::backfill::{Backfill, rate, time_for};
 use super::span::Span;
-use crate::domain::classify::{self, Class};
-use crate::domain::gate::{self, Own};
+use crate::domain::gate;
 use crate::domain::osd::OsdId;
-use crate::domain::plan::candidates;
+use crate::domain::plan::{candidates, refused};
 use crate::domain::view::View;
 
 /// Time for an OSD in addition to its backfill, as long as none was measured: stop, wipe, prepare, start.
@@ -35,16 +34,11 @@ pub struct Queue {
 impl Queue {
     /// Returns the OSDs that a run has yet to migrate, as far as it selects them.
     pub fn of(view: View<'_>) -> Self {
-        let own = Own::of(&gate::accepted(view), view.seen);
+        let without_redundancy = gate::without_redundancy(view.seen);
         let all = candidates(view).into_iter().map(|(osd, _)| osd);
-        let (never, osds): (Vec<OsdId>, Vec<OsdId>) = all.partition(|osd| own.never(*osd).is_some());
-        let is_refused = |osd: &OsdId, class: &Class| {
-            matches!(class, Class::Refused(_))
-                && view.policy.selects(*osd)
-                && !view.ledger.records.contains_key(osd)
-        };
-        let classes = classify::classify(view.seen);
-        let refused = classes.iter().filter(|(osd, class)| is_refused(osd, class)).count() + never.len();
+        let (never, osds): (Vec<OsdId>, Vec<OsdId>) =
+            all.partition(|osd| without_redundancy.contains_key(osd));
+        let refused = refused(view).len() + never.len();
         let used = |osd: &OsdId| view.seen.ceph.slots.get(osd).and_then(|slot| slot.used_bytes).unwrap_or(0);
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Self {

@@ -1,7 +1,7 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
-use crate::domain::classify::{self, Class};
+use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
@@ -17,6 +17,20 @@ pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
         .collect();
     found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
     found
+}
+
+/// Returns the OSDs that are never migrated because of their class, with the reason.
+///
+/// A destroyed slot without a record is not an OSD.
+pub fn refused(view: View<'_>) -> Vec<(OsdId, Refusal)> {
+    let of_class = |class| match class {
+        Class::Refused(why) => Some(why).filter(|why| *why != Refusal::Orphan),
+        Class::Conforming | Class::Legacy(_) | Class::Mismatched(_) | Class::Available => None,
+    };
+    let all = classify::classify(view.seen).into_iter();
+    all.filter_map(|(osd, class)| Some((osd, of_class(class)?)))
+        .filter(|(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
+        .collect()
 }
 
 /// Returns the OSD's host in CRUSH.

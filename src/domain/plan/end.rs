@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::approved::unmatched;
+use super::candidates::refused;
 use super::nodes;
 use super::rest::Rest;
-use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
@@ -89,21 +89,11 @@ fn finish(view: View<'_>, last: Next) -> Next {
 
 /// Adds the OSDs that their class refuses to the summary at the end of a run.
 ///
-/// A person can't migrate them either, and a run that could do nothing is not complete. A destroyed slot
-/// without a record is not an OSD.
+/// A person can't migrate them either, and a run that could do nothing is not complete.
 pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     let Next::Finished(mut summary) = next else { return next };
     if !(view.policy.only_new || view.policy.leaves) {
-        let refused = classify::classify(view.seen).into_iter().filter_map(|(osd, class)| match class {
-            Class::Refused(why) if why != Refusal::Orphan && view.selects(osd) => {
-                Some((osd, why.to_string()))
-            }
-            Class::Refused(_)
-            | Class::Conforming
-            | Class::Legacy(_)
-            | Class::Mismatched(_)
-            | Class::Available => None,
-        });
+        let refused = refused(view).into_iter().map(|(osd, why)| (osd, why.to_string()));
         let known: BTreeSet<OsdId> =
             summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();
         summary.refused.extend(refused.filter(|(osd, _)| !known.contains(osd)));
