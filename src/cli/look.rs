@@ -10,7 +10,7 @@ use crate::rehearse::{Detail, fault};
 pub struct RehearseArgs {
     /// Seed of the simulated durations.
     ///
-    /// The same seed gives the same rehearsal.
+    /// A seed gives the same rehearsal each time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
     /// Fault to inject (--help-all lists the names).

@@ -35,7 +35,7 @@ pub struct RunArgs {
     pub skip: Vec<OsdRange>,
     /// Scale a Rook before 1.20 to 0 during the run.
     ///
-    /// Its operator does not support the fence. The run scales it back afterwards. An operator that is
+    /// Such an operator does not support the fence. The run scales it back afterwards. An operator that is
     /// scaled to 0 reconciles no other cluster either. Without this option, a run waits until a person has
     /// scaled the operator to 0.
     #[arg(long)]
@@ -161,7 +161,7 @@ pub struct NewArgs {
     pub window: Vec<Windows>,
     /// Time zone of the windows, as in the IANA database: Europe/Berlin.
     ///
-    /// Its summer time is respected.
+    /// The summer time of the zone is respected.
     #[arg(long, value_name = "ZONE", default_value = "UTC", hide_short_help = true)]
     pub time_zone: Zone,
     /// Number of new OSDs that may be created in parallel on one host.

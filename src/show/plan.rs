@@ -29,7 +29,7 @@ pub struct Plan<'a> {
     pub rate: Rate,
     /// Hash of the plan, by which a person approves it; none if nothing is to be done or it is not stored.
     pub hash: Option<&'a PlanHash>,
-    /// What was selected and does not exist.
+    /// Sentences about OSDs, hosts and classes that were selected and do not exist.
     pub unmatched: &'a BTreeSet<String>,
 }
 

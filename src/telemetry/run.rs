@@ -35,7 +35,7 @@ struct Served {
 impl RunTelemetry {
     /// Starts what is asked for, for the run of a Job.
     ///
-    /// What cannot be started is logged, and the run goes on without it.
+    /// A part that cannot be started is logged, and the run goes on without it.
     pub async fn start(job: &str, port: Option<u16>, otlp: Option<&OtlpSettings>) -> Self {
         let mut telemetry = Self::default();
         if let Some(port) = port {

@@ -1,4 +1,4 @@
-//! What a reason means for a run: whether it is about data, whether waiting helps, and its guard.
+//! Meaning of a reason for a run: whether it is about data, whether waiting helps, and its guard.
 
 use super::Reason;
 use crate::domain::guard::Guard;

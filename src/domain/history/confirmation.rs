@@ -13,7 +13,7 @@ pub struct Confirmation {
     pub scheduled: bool,
     /// How the run was confirmed.
     pub by: ConfirmedBy,
-    /// Who confirmed: a user, or the program that wrote the field or the Job (its field manager).
+    /// User that confirmed, or program that wrote the field or the Job (its field manager).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// When the field or the Job was written.

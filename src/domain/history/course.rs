@@ -1,4 +1,4 @@
-//! What is observed about one OSD while a run works on it.
+//! Observations about one OSD while a run works on it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const TEXT: usize = 300;
 /// Maximum number of Jobs that are listed.
 const JOBS: usize = 8;
 
-/// What is observed about one OSD, in addition to its record.
+/// Observations about one OSD, in addition to its record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Course {
     /// Record of the OSD; none as long as the run waits to begin with it.

@@ -16,7 +16,7 @@ pub const NO_RUN: &str = "no-run";
 /// Maximum number of OSDs without a record that are kept: a run asks a few OSDs whether it may begin.
 const WITHOUT_RECORD: usize = 32;
 
-/// What a run reports, as far as it matters here.
+/// Report of a run, as far as the history needs it.
 #[derive(Debug, Clone, Copy)]
 pub enum Observed<'a> {
     /// The run waits.
@@ -84,7 +84,7 @@ impl Courses {
         let time = self.at.map_or(TimeDelta::zero(), |before| at - before);
         self.at = Some(at);
         if !self.has_begun {
-            // What the former process waited for did not end with it, but nobody can say for how long.
+            // A wait of the former process did not end with that process, but its duration is not known.
             self.wait = None;
             self.gap = Some(self.gap.unwrap_or_default() + time);
             return;
@@ -116,7 +116,7 @@ impl Courses {
         for record in ledger.records.values() {
             let course = self.osds.entry(record.osd).or_default();
             let is_new = course.record.is_none();
-            // What is left after the closing is the cleanup, which nobody waits for.
+            // After the closing, only the cleanup is left, and nothing waits for it.
             course.is_open = record.quarantine.is_none() && !record.closing;
             if is_new {
                 course.record = Some(record.id.clone());

@@ -11,7 +11,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::osd::{DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
 
-/// What became of an OSD.
+/// Outcome of a migration.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
 )]
@@ -95,7 +95,7 @@ pub struct Entry {
     /// Identity of the entry.
     #[serde(flatten)]
     pub key: Key,
-    /// What became of the OSD.
+    /// Outcome of the migration.
     pub outcome: Outcome,
     /// Why the OSD was quarantined or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

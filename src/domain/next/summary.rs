@@ -15,7 +15,7 @@ pub struct Summary {
     pub quarantined: Vec<(OsdId, String)>,
     /// OSDs that a gate blocks permanently, with the reason (they must be drained first).
     pub refused: Vec<(OsdId, String)>,
-    /// What was selected and does not exist, as sentences.
+    /// Sentences about OSDs, hosts and classes that were selected and do not exist.
     pub unmatched: BTreeSet<String>,
     /// OSDs that the run skipped for a reason of their own that may disappear: down, or on a node that is
     /// cordoned or not Ready.

@@ -1,4 +1,4 @@
-//! What is wrong with a text that is not a window.
+//! Error of a text that is not a window.
 
 /// Error of a text that is not a window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 
 /// A time zone of the IANA database.
 ///
-/// Its rules are part of the program, so that a run does not depend on files of the Ceph image.
+/// The rules of the zone are part of the program, so that a run does not depend on files of the Ceph image.
 #[derive(Debug, Clone)]
 pub struct Zone(TimeZone);
 

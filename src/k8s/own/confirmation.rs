@@ -1,4 +1,4 @@
-//! Who confirmed a run, as far as objects of Kubernetes say so. A failure to read them fails no run.
+//! Confirmation of a run, as far as objects of Kubernetes show it. A failure to read them fails no run.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;

@@ -32,7 +32,7 @@ pub(super) struct Overview {
     pub(super) bars: Vec<Bar>,
     /// Names of the rows.
     pub(super) names: Vec<String>,
-    /// What a row stands for.
+    /// Meaning of a row.
     pub(super) row_of: &'static str,
     pub(super) bar_height: usize,
     pub(super) height: usize,
