@@ -13,28 +13,16 @@ use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
 use crate::ports::{Failure, Reporter};
-use crate::report::{Event, RunProgress, Said, history_not_written, observed, with_detail};
+use crate::report::{Event, News, Repeats, RunProgress, Said, history_not_written, observed, with_detail};
 use crate::telemetry::RunTelemetry;
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
 
-/// Interval after which standing events are published again: an API server keeps events for an hour
-/// (`--event-ttl`).
-const REPEAT_MINUTES: i64 = 50;
-
-/// Time after which a wait is reported to Kubernetes although the run has done nothing yet.
-///
-/// Most waits pass within a few observations.
-const STANDS_MINUTES: i64 = 5;
-
 /// Findings of drift that are reported to Kubernetes.
 ///
 /// Many findings have one cause, and `plan` lists all of them.
 const FINDINGS: usize = 10;
-
-/// Interval after which an unchanged wait is logged again.
-const REMIND_SECONDS: i64 = 60;
 
 /// Reporter of a real run.
 pub struct EventReporter {
@@ -45,10 +33,7 @@ pub struct EventReporter {
     /// Whether this run has done or saved anything.
     has_acted: bool,
     repeats: Repeats,
-    said: String,
-    said_at: DateTime<Utc>,
-    /// Time since which the reported text, digits excluded, has been the same.
-    since: DateTime<Utc>,
+    news: News,
     written_at: DateTime<Utc>,
     progress: RunProgress,
     cluster_status: Option<ClusterStatusWriter>,
@@ -58,26 +43,6 @@ pub struct EventReporter {
     warned: bool,
     /// Last event that was written, without the progress and the history.
     last: Option<Said>,
-}
-
-/// Time at which standing events were last published.
-#[derive(Debug, Default)]
-struct Repeats {
-    published_at: Option<DateTime<Utc>>,
-}
-
-impl Repeats {
-    /// Returns whether standing events are due again.
-    ///
-    /// A runner that has done nothing yet continues what an earlier runner reported at an unknown time.
-    /// Standing events of such a runner are due at once.
-    fn is_due(&mut self, has_acted: bool, now: DateTime<Utc>) -> bool {
-        let is_due = self.published_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
-        if is_due || self.published_at.is_none() {
-            self.published_at = Some(now);
-        }
-        is_due
-    }
 }
 
 impl EventReporter {
@@ -90,9 +55,7 @@ impl EventReporter {
             cluster: None,
             has_acted: false,
             repeats: Repeats::default(),
-            said: String::new(),
-            said_at: DateTime::UNIX_EPOCH,
-            since: DateTime::UNIX_EPOCH,
+            news: News::default(),
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
             cluster_status: None,
@@ -138,23 +101,6 @@ impl EventReporter {
         self.has_acted
     }
 
-    /// Returns whether a text is new, or was last reported long enough ago.
-    ///
-    /// The figures of a wait change every second and do not make a text new.
-    fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
-        let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-        let other = gist != self.said;
-        if other {
-            self.since = now;
-        }
-        let news = other || (now - self.said_at).num_seconds() >= REMIND_SECONDS;
-        if news {
-            self.said = gist;
-            self.said_at = now;
-        }
-        news
-    }
-
     /// Publishes an event about the Job of osd-migrate and about the CephCluster.
     ///
     /// Standing events are published again before Kubernetes forgets them. A run that did nothing publishes
@@ -167,7 +113,7 @@ impl EventReporter {
             self.publish(&announcement, now).await;
         }
         if let Event::Waiting { ledger, .. } = event
-            && (self.has_acted || ledger.in_flight().next().is_some() || self.stands(now))
+            && (self.has_acted || ledger.in_flight().next().is_some() || self.news.stands(now))
             && self.repeats.is_due(self.has_acted, now)
         {
             // The events' names are derived from the time.
@@ -176,11 +122,6 @@ impl EventReporter {
                 self.publish(announcement, at).await;
             }
         }
-    }
-
-    /// Returns whether the same wait has lasted longer than a few observations take.
-    fn stands(&self, now: DateTime<Utc>) -> bool {
-        (now - self.since).num_minutes() >= STANDS_MINUTES
     }
 
     /// Publishes each drift finding once for as long as Kubernetes keeps events: the logs of a scheduled run
@@ -217,7 +158,7 @@ impl EventReporter {
             return;
         }
         self.written_at = now;
-        self.store_status(Said::of(event, text, self.since, now)).await;
+        self.store_status(Said::of(event, text, self.news.since, now)).await;
     }
 
     /// Writes the status, with the progress and the history so far.
@@ -250,9 +191,9 @@ impl Reporter for EventReporter {
             tracing::debug!(osd, phase, code, "{text}");
             return;
         }
-        let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
-        let is_news = self.is_news(&text, now);
-        if !waits || is_news {
+        let repeats = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
+        let is_due = self.news.is_due(&text, matches!(event, Event::Waiting { .. }), now);
+        if !repeats || is_due {
             match event {
                 Event::NotDone { .. }
                 | Event::Blind(_)
@@ -324,39 +265,4 @@ impl Reporter for EventReporter {
 fn phase(event: &Event<'_>) -> Option<&'static str> {
     let (Event::Saved { ledger, .. } | Event::Waiting { ledger, .. }) = event else { return None };
     ledger.records.get(&event.osd()?).map(|record| Stage::of(record).code())
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::client::Body;
-
-    use super::*;
-    use crate::k8s::Place;
-
-    /// Returns the minutes, out of this many, at which standing events are published.
-    fn reported_at(has_acted: bool, minutes: i64) -> Vec<i64> {
-        let mut repeats = Repeats::default();
-        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
-        (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
-    }
-
-    #[tokio::test] // kube's client needs a runtime; nothing is sent
-    async fn a_wait_stands_when_the_same_figures_apart_has_been_waited_for_five_minutes() {
-        let (service, _handle) = tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
-        let k8s = K8s::with_client(kube::Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
-        let mut teller = EventReporter::new(std::sync::Arc::new(k8s), None);
-        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
-        teller.is_news("3 PGs are not clean", at(60));
-        assert!(!teller.stands(at(64)));
-        teller.is_news("2 PGs are not clean", at(64));
-        assert!(teller.stands(at(65)));
-        teller.is_news("node h1 is cordoned", at(66));
-        assert!(!teller.stands(at(70)) && teller.stands(at(71)));
-    }
-
-    #[test]
-    fn standing_event_is_due_each_50_minutes_at_once_on_resume() {
-        assert_eq!(reported_at(true, 120), [50, 100]);
-        assert_eq!(reported_at(false, 120), [0, 50, 100]);
-    }
 }

@@ -194,8 +194,8 @@ def second_death(world):
     assert world.fsids()[4] == fsid and world.result(job) is None, world.log(job)
     new = world.written()[len(written) :]
     assert not [line for line in new if "destroy" in line], new
-    waits = [line for line in world.log(job).splitlines() if "osd.3" in line]
-    assert waits, world.log(job)
+    names_it = lambda: [line for line in world.log(job).splitlines() if "osd.3" in line]  # noqa: E731
+    waits = world.until("the runner to name osd.3", 60, names_it)
     world.say(f"osd.3 failed right after the stop of osd.4: osd.4 serves again, nothing was destroyed, and: {waits[-1]}")
     world.kubectl("scale", "deployment", "rook-ceph-osd-3", "--replicas=1")
     expect_end(world, job, 0, 300)
