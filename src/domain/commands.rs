@@ -33,6 +33,9 @@ const REACHING: [&str; 4] = ["kubectl -n ", "kubectl get ", "kubectl describe ",
 /// Words of Helm's commands after which osd-migrate is the name of a release.
 const OF_HELM: [&str; 4] = ["install ", "uninstall ", "upgrade ", "rollback "];
 
+/// Beginnings of Helm's commands that reach a cluster.
+const HELM_REACHING: [&str; 4] = ["helm -n ", "helm install ", "helm upgrade ", "helm uninstall "];
+
 /// Names of the cluster in use, for the commands in messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names {
@@ -89,18 +92,26 @@ impl Names {
             return text;
         }
         let is_of_helm = |before: &str| OF_HELM.iter().any(|word| before.ends_with(word));
-        REACHING.iter().fold(text, |text, command| {
-            let (program, _) = command.split_once(' ').unwrap_or_default();
-            let mut parts = text.split(command);
-            let mut found = parts.next().unwrap_or_default().to_owned();
-            for part in parts {
-                let options = if is_of_helm(&found) { String::new() } else { format!(" {}", self.access) };
-                let rest = command.get(program.len()..).unwrap_or_default();
-                found = format!("{found}{program}{options}{rest}{part}");
-            }
-            found
-        })
+        let text = REACHING
+            .iter()
+            .fold(text, |text, command| with_options(&text, command, &self.access, is_of_helm));
+        // Helm calls the context of a kubeconfig otherwise.
+        let of_helm = self.access.replace("--context", "--kube-context");
+        HELM_REACHING.iter().fold(text, |text, command| with_options(&text, command, &of_helm, |_| false))
     }
+}
+
+/// Returns a text in which each command that begins like this one has these options after its program, unless
+/// `is_other` holds for the text before it.
+fn with_options(text: &str, command: &str, options: &str, is_other: impl Fn(&str) -> bool) -> String {
+    let (program, rest) = command.split_once(' ').unwrap_or_default();
+    let mut parts = text.split(command);
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let options = if is_other(&found) { String::new() } else { format!(" {options}") };
+        found = format!("{found}{program}{options} {rest}{part}");
+    }
+    found
 }
 
 /// Returns the command after which the next run tries a quarantined OSD again.
@@ -148,7 +159,8 @@ mod tests {
         assert_eq!(
             names.complete(message),
             "See: osd-migrate --context lab -n ceph-a status; kubectl --context lab -n ceph-a get pods; \
-             kubectl --context lab get nodes; helm uninstall osd-migrate -n ceph-a; kubectl config get-contexts"
+             kubectl --context lab get nodes; helm --kube-context lab uninstall osd-migrate -n ceph-a; \
+             kubectl config get-contexts"
         );
     }
 

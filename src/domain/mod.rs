@@ -8,6 +8,7 @@ pub mod approval;
 pub mod classify;
 pub mod cluster_status;
 pub mod commands;
+pub mod device_set;
 pub mod drift;
 pub mod estimate;
 pub mod expect;

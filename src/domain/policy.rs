@@ -46,6 +46,9 @@ pub struct Declaration {
     /// `spec.disruptionManagement.pgHealthyRegex`: the PG states that Rook considers healthy. The gates also
     /// accept such a PG before a stop, if no replica of it is missing (`gate::accepted`).
     pub pg_healthy_regex: Option<String>,
+    /// `spec.security.kms.connectionDetails.KMS_PROVIDER`: the key management service of encrypted OSDs on
+    /// PVCs.
+    pub kms: Option<String>,
 }
 
 /// Creator of the Deployment of a recreated OSD.

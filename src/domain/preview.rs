@@ -28,6 +28,8 @@ pub struct Line {
     pub devices: Vec<String>,
     /// The same devices by names that survive a reboot, as far as Ceph knows them.
     pub stable_devices: Vec<String>,
+    /// PVC of the data, for an OSD on PVCs.
+    pub pvc: Option<String>,
     /// Directory of the host, for an OSD in a directory. The disk below it is never touched.
     pub directory: Option<String>,
     /// Available disk for an OSD in a directory, if one is known.
@@ -94,6 +96,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
                 becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
                 directory: kind.filter(|kind| kind.in_directory()).and_then(|_| directory()),
+                pvc: seen.kube.daemons.get(&osd).and_then(|daemon| daemon.on_pvcs.as_ref()?.data.clone()),
                 onto,
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::device_set::DeviceSet;
 use super::osd::Weight;
 
 /// `spec.storage` and `spec.placement`, as far as they concern new OSDs.
@@ -18,6 +19,8 @@ pub struct Storage {
     pub config: DeviceConfig,
     /// `config.crushRoot`. `default` if it is empty.
     pub crush_root: String,
+    /// `storageClassDeviceSets[]`, in the order declared.
+    pub sets: Vec<DeviceSet>,
     /// `placement.all` and `placement.osd`, merged as Rook merges them.
     pub placement: Placement,
 }

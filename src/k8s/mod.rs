@@ -12,7 +12,7 @@
 //! | `rook` | Rook's objects |
 //! | `own` | our own objects |
 //! | `client` | calls, their limits and errors |
-//! | `names`, `pods`, `tolerations`, `local_volumes` | used by several of them |
+//! | `names`, `pods`, `tolerations`, `local_volumes`, `pvcs` | used by several of them |
 
 mod client;
 mod local_volumes;
@@ -22,6 +22,7 @@ mod observe;
 mod osd;
 mod own;
 mod pods;
+mod pvcs;
 mod rook;
 mod tolerations;
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl K8s {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
         kube.local_volumes = self.local_volumes(!kube.inventories.is_empty()).await?;
+        kube.pvcs = self.pvcs(&kube.daemons).await?;
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
@@ -263,6 +264,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         draining_failure_domain: None,
         control: None,
         local_volumes: Vec::new(),
+        pvcs: BTreeMap::new(),
     };
     (kube, notes)
 }

@@ -165,6 +165,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
             "why": line.class.to_string(),
             "becomes": line.becomes,
             "device": device(line, devices),
+            "pvc": line.pvc,
             "directory": line.directory,
             "onto": line.onto.as_ref().map(|onto| json!({
                 "device": onto.device.stable_name(),
@@ -222,6 +223,10 @@ fn now_json(now: &Now) -> Value {
 /// Returns the stable name if one is known; otherwise the kernel's name, marked as such, because it may name
 /// another disk tomorrow.
 fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
+    // The kernel's name is that of the loop device or mapping through which the pod uses the PVC.
+    if let Some(pvc) = &line.pvc {
+        return format!("PVC {pvc}");
+    }
     match (devices.get(&line.osd), &line.directory) {
         // The disk that Ceph reports is that of the host's system.
         (_, Some(directory)) => directory.clone(),

@@ -74,7 +74,7 @@ impl World {
             mode: activates.then_some(if on_volumes { Mode::Lvm } else { Mode::Raw }),
             mounts_device,
             data_dir,
-            pvc_backed: false,
+            on_pvcs: None,
             managed_externally: None,
             tolerations: self.kube.declaration.storage.placement.tolerations.clone(),
             opens_encryption: false,

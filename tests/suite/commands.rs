@@ -18,7 +18,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 24] = [
+const OF_OTHERS: [&str; 25] = [
     "--all-containers",
     "--as",
     "--block",
@@ -29,6 +29,7 @@ const OF_OTHERS: [&str; 24] = [
     "--from",
     "--grace-period",
     "--ignore-not-found",
+    "--kube-context",
     "--minify",
     "--no-hooks",
     "--one-file-system",

@@ -1,5 +1,6 @@
 //! Class of an OSD, with its sentences for people.
 
+use super::pvc_refusal::PvcRefusal;
 use crate::domain::osd::{Kind, ObjectStore};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub enum Difference {
     ToBePlain,
     /// Database that is to be on another device, by the name that the owner writes.
     DatabaseElsewhere(String),
+    /// Database that is to be on a PVC of its own, by the name of the device set.
+    DatabaseOnPvc(String),
 }
 
 /// Reason why an OSD is not migrated.
@@ -71,12 +74,14 @@ pub enum Refusal {
     HostDevice(String),
     /// bluestore-rdr can't be converted back to bluestore.
     NoWayBack,
+    /// OSD on a PVC that can't be compared with its device set, or can't be migrated to it.
+    OnPvc(PvcRefusal),
 }
 
 impl Refusal {
     /// Returns the code: the anchor of the refusal in the reference of messages.
     pub fn code(&self) -> &'static str {
-        self.into()
+        if let Self::OnPvc(why) = self { why.into() } else { self.into() }
     }
 }
 
@@ -88,6 +93,9 @@ impl fmt::Display for Difference {
             Self::ToBePlain => f.write_str("encrypted, declared not encrypted"),
             Self::DatabaseElsewhere(device) => {
                 write!(f, "its database is with its data, declared on {device} (metadataDevice)")
+            }
+            Self::DatabaseOnPvc(set) => {
+                write!(f, "its database is with its data, declared on a PVC (template `metadata` of `{set}`)")
             }
         }
     }
@@ -132,6 +140,7 @@ impl fmt::Display for Refusal {
                  which is not rebuilt"
             ),
             Self::NoWayBack => f.write_str("bluestore-rdr cannot be converted back to bluestore"),
+            Self::OnPvc(why) => why.fmt(f),
         }
     }
 }

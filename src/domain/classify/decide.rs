@@ -1,13 +1,15 @@
 //! Class, target and kind of an OSD, compared with what its owner declares.
 
-use super::class::{Class, Difference, Mismatch, Refusal, listed};
+use super::class::{Class, Mismatch, Refusal, listed};
+use super::differences::differences;
 use super::kind;
+use super::on_pvc;
 use super::release::keeps_ids;
 use super::target::{Target, target};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use crate::domain::osd::{Kind, Layout, Mode, OsdId};
 use crate::domain::provision::DatabaseAsked;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Returns the class of every OSD in the osdmap.
 pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
@@ -22,10 +24,13 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     }
 }
 
-/// Returns the layout that an OSD is to get, if it can be determined.
+/// Returns the layout that an OSD on disks of its host is to get, if it can be determined.
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    if daemon.on_pvcs.is_some() {
+        return None;
+    }
     target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
 }
 
@@ -41,11 +46,11 @@ pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     (!has_its_own).then_some(asked)
 }
 
-/// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if it
-/// is on a PersistentVolumeClaim, or its object store is unknown.
+/// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if
+/// its object store is unknown.
 pub fn kind_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
     let (metadata, daemon) = facts_of(osd, slot, seen)?;
-    Ok(if daemon.pvc_backed { None } else { kind::of(slot, metadata, daemon) })
+    Ok(kind::of(slot, metadata, daemon))
 }
 
 /// Returns the facts without which an OSD can't be classified.
@@ -73,12 +78,12 @@ fn facts_of<'a>(
 
 fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Class {
     let not_yet = |what: &str| Class::Refused(Refusal::NotBuiltYet(what.to_owned()));
-    if daemon.pvc_backed {
-        return not_yet("an OSD on a PersistentVolumeClaim");
-    }
     let Some(kind) = kind::of(slot, metadata, daemon) else {
         return not_yet("an object store other than BlueStore and Filestore");
     };
+    if let Some(on) = &daemon.on_pvcs {
+        return on_pvc::class_of(on, kind, metadata, daemon, seen);
+    }
     if kind.in_directory() && daemon.data_dir.is_none() {
         return not_yet(
             "an OSD in a directory that its Deployment does not name (--osd-data, in a folder of the host)",
@@ -127,22 +132,4 @@ fn not_taken_yet(kind: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Op
     (on_partition && to_lvm).then_some(
         "a raw OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
     )
-}
-
-/// Returns the differences of an OSD in a supported format from its declaration.
-///
-/// Raw or LVM makes no difference, and neither do place and size of a database that is on another device
-/// already. Rook starts all of them, and no data is moved for that.
-fn differences(kind: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
-    let layout = &wanted.layout;
-    let store = (metadata.store != layout.store)
-        .then(|| Difference::Store(metadata.store.clone(), layout.store.clone()));
-    let encryption = match (kind.is_encrypted(), layout.encrypted) {
-        (false, true) => Some(Difference::ToBeEncrypted),
-        (true, false) => Some(Difference::ToBePlain),
-        (true, true) | (false, false) => None,
-    };
-    let asked = wanted.database.as_ref().filter(|_| !metadata.dedicated_db);
-    let database = asked.map(|asked| Difference::DatabaseElsewhere(asked.device.clone()));
-    store.into_iter().chain(encryption).chain(database).collect()
 }

@@ -4,7 +4,10 @@ mod class;
 mod database;
 mod decide;
 mod device;
+mod differences;
 mod kind;
+mod on_pvc;
+mod pvc_refusal;
 mod release;
 mod target;
 
@@ -12,3 +15,5 @@ pub use class::{Class, Difference, Mismatch, Refusal};
 pub use database::{databases_by_node, databases_on};
 pub use decide::{class_of, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};
+pub use on_pvc::set_of;
+pub use pvc_refusal::PvcRefusal;

@@ -10,7 +10,7 @@ use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Run;
-use crate::domain::observation::{Observation, Operator, Slot};
+use crate::domain::observation::{Daemon, Observation, OnPvcs, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
 use crate::domain::view::View;
 
@@ -68,22 +68,42 @@ pub fn stays_fenced(seen: &Observation) -> bool {
 
 /// Returns the OSDs that Rook would migrate without the fence, if the CephCluster confirms migrations.
 ///
-/// These are the OSDs that differ in store or encryption, and every encrypted OSD. Rook expects encrypted
-/// OSDs to be unencrypted: it reads the wanted encryption only from the device sets of PVCs, and the existing
-/// one from the Deployment's label (1.20.6, `migrateForEncryption`).
+/// These are the OSDs that differ in store or encryption, and every encrypted OSD on a disk of its host. Rook
+/// expects these to be unencrypted: it reads the wanted encryption only from the device sets of PVCs, and the
+/// existing one from the Deployment's label (1.20.6, `migrateForEncryption`).
 pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     if !seen.kube.declaration.confirmed {
         return BTreeSet::new();
     }
-    let differs = |osd: OsdId, slot: &Slot| match classify::class_of(osd, slot, seen) {
+    let differs = |osd: OsdId, slot: &Slot| {
+        let daemon = seen.kube.daemons.get(&osd);
+        match daemon.and_then(|daemon| Some((daemon, daemon.on_pvcs.as_ref()?))) {
+            Some((daemon, on)) => differs_from_set(slot, daemon, on, seen),
+            None => differs_on_host(osd, slot, seen),
+        }
+    };
+    seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()
+}
+
+/// Returns whether Rook's own migration would take an OSD on a PVC.
+///
+/// Rook takes an OSD whose set is not declared for one that is to be unencrypted.
+fn differs_from_set(slot: &Slot, daemon: &Daemon, on: &OnPvcs, seen: &Observation) -> bool {
+    let encrypted = classify::set_of(on, seen).is_some_and(|set| set.encrypted);
+    let store = slot.metadata.as_ref().map(|metadata| &metadata.store);
+    daemon.encrypted_to_rook != encrypted || store.is_some_and(|store| *store != seen.kube.declaration.store)
+}
+
+/// Returns whether Rook's own migration would take an OSD on a disk of its host.
+fn differs_on_host(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
+    match classify::class_of(osd, slot, seen) {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
         Class::Conforming | Class::Legacy(_) | Class::Available | Class::Refused(_) => {
             let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
             to_rook
                 || classify::kind_of(osd, slot, seen).is_ok_and(|kind| kind.is_some_and(Kind::is_encrypted))
         }
-    };
-    seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()
+    }
 }
 
 /// State of the fence that is set.

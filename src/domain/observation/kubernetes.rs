@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
+use super::pvc::{OnPvcs, Pvc};
 use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
 use crate::domain::inventory::InventoryReport;
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
@@ -76,6 +77,8 @@ pub struct Kube {
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node
     /// exists.
     pub local_volumes: Vec<LocalVolume>,
+    /// PersistentVolumeClaims by name. Asked only if an OSD is on one.
+    pub pvcs: BTreeMap<String, Pvc>,
 }
 
 /// Answer of the API server to a dry run.
@@ -237,8 +240,9 @@ pub struct Daemon {
     /// Folder of the host that is the OSD's data folder, or lies above it: `--osd-data` seen through the
     /// hostPath volumes. None if ceph-volume activates the OSD.
     pub data_dir: Option<String>,
-    /// The OSD is backed by a PersistentVolumeClaim (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`).
-    pub pvc_backed: bool,
+    /// PersistentVolumeClaims of the OSD (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`). None if the
+    /// OSD is on disks of its host.
+    pub on_pvcs: Option<OnPvcs>,
     /// The Deployment opens the encrypted device itself: an init container `encryption-open...` (Rook, OSDs
     /// on PVCs), or its block path is the mapping that `ceph-volume raw prepare --dmcrypt` creates
     /// (`ceph-FSID-...-dmcrypt`).

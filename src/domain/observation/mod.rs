@@ -2,12 +2,14 @@
 
 mod ceph;
 mod kubernetes;
+mod pvc;
 
 pub use ceph::{Ceph, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, Runner,
 };
+pub use pvc::{OnPvcs, Pvc};
 
 use chrono::{DateTime, Utc};
 

@@ -7,8 +7,8 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::k8s::names::STOPPED;
-use crate::k8s::osd::daemon_data;
 use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, osd_container, text};
+use crate::k8s::osd::{daemon_data, daemon_pvcs};
 use crate::k8s::rook::ceph_cluster::FENCE;
 use crate::k8s::tolerations;
 
@@ -51,8 +51,7 @@ pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
         mode: daemon_data::mode(deployment),
         mounts_device: daemon_data::mounts_device(deployment),
         data_dir: daemon_data::data_dir(deployment).filter(|_| !activates),
-        pvc_backed: label("ceph.rook.io/pvc").is_some()
-            || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
+        on_pvcs: daemon_pvcs::on_pvcs(deployment),
         opens_encryption: opens_encryption(deployment),
         encrypted_to_rook: label("encrypted") == Some("true"),
         managed_externally: managed_externally(deployment),
@@ -213,8 +212,8 @@ mod tests {
         let daemon = parsed.daemon;
         assert_eq!(daemon.fsid, Some(FSID.parse().unwrap()));
         assert_eq!(
-            (daemon.replicas, daemon.image.as_str(), daemon.activates, daemon.pvc_backed),
-            (0, "ceph:16", true, false)
+            (daemon.replicas, daemon.image.as_str(), daemon.activates, daemon.on_pvcs),
+            (0, "ceph:16", true, None)
         );
         assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
         assert_eq!(daemon.tolerations.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(), ["a"]);

@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `fields`, `daemon`, `daemon_data` | readers of a Deployment |
+//! | `fields`, `daemon`, `daemon_data`, `daemon_pvcs` | readers of a Deployment |
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
@@ -10,6 +10,7 @@
 mod admission;
 pub(crate) mod daemon;
 mod daemon_data;
+pub(crate) mod daemon_pvcs;
 mod declared_osd;
 pub(crate) mod deploy_osd;
 mod fields;

@@ -44,6 +44,7 @@ pub(crate) fn declaration() -> Declaration {
         prepare_resources: Resources::default(),
         storage: Storage::default(),
         pg_healthy_regex: None,
+        kms: None,
     }
 }
 
@@ -90,7 +91,7 @@ fn rendered_deployment_has_what_rook_reads_back() {
     let parsed = daemon::parse(&new).unwrap();
     assert_eq!((parsed.osd, parsed.daemon.fsid), (OsdId(3), Some(deploy().fsid)));
     assert_eq!(parsed.hostname.as_deref(), Some("h1.example"));
-    assert!(parsed.daemon.activates && !parsed.daemon.pvc_backed && parsed.daemon.stopped_by.is_none());
+    assert!(parsed.daemon.activates && parsed.daemon.on_pvcs.is_none() && parsed.daemon.stopped_by.is_none());
     for (key, value) in [
         ("ROOK_NODE_NAME", "h1.example"),
         ("ROOK_OSD_ID", "3"),

@@ -215,6 +215,7 @@ pub(crate) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
     let uid = cluster.metadata.uid.clone().ok_or_else(|| missing("it has no uid"))?;
     let store = text("/storage/store/type");
     let regex = text("/disruptionManagement/pgHealthyRegex");
+    let kms = text("/security/kms/connectionDetails/KMS_PROVIDER");
     Ok(Declaration {
         name,
         uid,
@@ -240,6 +241,7 @@ pub(crate) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         prepare_resources: storage::resources(spec.pointer("/resources/prepareosd")),
         storage: storage::declared(&spec),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
+        kms: (!kms.is_empty()).then_some(kms),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::domain::device_set::DeviceSet;
 use crate::domain::osd::Weight;
 use crate::domain::storage::{
     DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Resources, Storage,
@@ -26,7 +27,18 @@ pub(crate) fn declared(spec: &Value) -> Storage {
         selection,
         config,
         crush_root: if crush_root.is_empty() { "default".to_owned() } else { crush_root },
+        sets: items(storage, "storageClassDeviceSets").map(set).collect(),
         placement: placement(spec, storage),
+    }
+}
+
+/// Reads an entry of `storageClassDeviceSets`.
+fn set(set: &Value) -> DeviceSet {
+    let name_of = |template: &Value| template.pointer("/metadata/name").map(scalar).unwrap_or_default();
+    DeviceSet {
+        name: text(set, "name").unwrap_or_default(),
+        encrypted: set.get("encrypted").is_some_and(is_true),
+        templates: items(set, "volumeClaimTemplates").map(name_of).collect(),
     }
 }
 

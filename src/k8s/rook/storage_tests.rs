@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::device_set::DeviceSet;
 use crate::domain::osd::Weight;
 use crate::domain::storage::{
     DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Storage, StorageNode,
@@ -15,6 +16,27 @@ fn storage(storage: &Value) -> Storage {
 
 fn placement(placement: &Value, storage: &Value) -> Placement {
     declared(&json!({"placement": placement, "storage": storage})).placement
+}
+
+#[test]
+fn device_sets_are_read_with_their_templates() {
+    let found = storage(&json!({"storageClassDeviceSets": [
+        {"name": "set1", "count": 3, "encrypted": true, "portable": false, "volumeClaimTemplates": [
+            {"metadata": {"name": "data"}, "spec": {}}, {"metadata": {"name": "metadata"}, "spec": {}}]},
+        {"name": "set2", "count": 1, "volumeClaimTemplates": [{"spec": {}}]},
+    ]}));
+    let templates = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(
+        found.sets,
+        [
+            DeviceSet {
+                name: "set1".to_owned(),
+                encrypted: true,
+                templates: templates(&["data", "metadata"])
+            },
+            DeviceSet { name: "set2".to_owned(), encrypted: false, templates: templates(&[""]) },
+        ]
+    );
 }
 
 #[test]
@@ -74,6 +96,7 @@ fn storage_spec_is_read_in_full() {
                 unreadable: Vec::new(),
             },
             crush_root: "other".to_owned(),
+            sets: Vec::new(),
             placement: Placement::default(),
         }
     );

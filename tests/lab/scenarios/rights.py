@@ -8,10 +8,12 @@ PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 # Granted, and never used in this lab, or only with --full; each with its reason.
 UNSEEN = {
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "needed only if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
+    ("osd-migrate-preflight", "list", "", "persistentvolumeclaims"): "needed only if an OSD is on a PVC",
     ("osd-migrate-preflight", "list", "", "persistentvolumes"): "needed only if a run's inventory of disks exists at that moment",
 }
 ONLY_FULL = {
     ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is deleted",
+    ("osd-migrate", "list", "", "persistentvolumeclaims"): "pvc: OSDs on PVCs",
     ("osd-migrate", "list", "", "events"): "beside: Rook reports in an event that it skips reconciles",
 }
 

@@ -3,4 +3,5 @@
 mod ask;
 mod declared;
 mod kind;
+mod on_pvc;
 mod refused;

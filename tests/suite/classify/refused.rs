@@ -30,7 +30,6 @@ fn directory_osd_without_osd_data_argument_is_refused() {
 
 #[test]
 fn unsupported_sources_and_targets_are_named() {
-    assert!(not_built(BY_HAND, |w| w.daemon(BY_HAND).pvc_backed = true).contains("PersistentVolumeClaim"));
     let config =
         |w: &mut World, change: fn(&mut DeviceConfig)| change(&mut w.seen.kube.declaration.storage.config);
     assert!(not_built(RAW, |w| config(w, |c| c.osds_per_device = Some(2))).contains("osdsPerDevice"));

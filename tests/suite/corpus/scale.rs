@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::{Next, Saving};
-use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation};
+use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation, OnPvcs};
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::{classify, plan, preview};
 
@@ -141,7 +141,8 @@ fn plan_with_a_pool_of_size_2_grows_with_the_osds() {
 fn plan_of_osds_on_pvcs_grows_with_the_osds() {
     let of = |hosts| {
         let mut seen = seen(&with_pool(hosts, &RBD));
-        seen.kube.daemons.values_mut().for_each(|daemon| daemon.pvc_backed = true);
+        let on = OnPvcs { data: Some("set1-data-0a".to_owned()), set: Some("set1".to_owned()) };
+        seen.kube.daemons.values_mut().for_each(|daemon| daemon.on_pvcs = Some(on.clone()));
         seen
     };
     assert_decisions_grow_with_the_cluster(of, |next| matches!(next, Next::Save { .. } | Next::Finished(_)));

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use osd_migrate::ceph::CephError;
-use osd_migrate::domain::classify::Refusal;
+use osd_migrate::domain::classify::{PvcRefusal, Refusal};
 use osd_migrate::domain::drift::Finding;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
@@ -21,6 +21,10 @@ const OSD: OsdId = OsdId(5);
 
 fn pg() -> PgId {
     PgId("2.7".to_owned())
+}
+
+fn pvc() -> String {
+    text("set1-data-0abc")
 }
 
 fn node() -> NodeName {
@@ -169,6 +173,13 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::ManagedExternally(text("WHAT")),
         Refusal::HostDevice(text("WHAT")),
         Refusal::NoWayBack,
+        Refusal::OnPvc(PvcRefusal::NoSet { set: Some(text("set1")), pvc: pvc() }),
+        Refusal::OnPvc(PvcRefusal::NoSet { set: None, pvc: pvc() }),
+        Refusal::OnPvc(PvcRefusal::SetUnclear { what: text("WHAT") }),
+        Refusal::OnPvc(PvcRefusal::PvcNotBound { pvc: pvc(), phase: text("Lost") }),
+        Refusal::OnPvc(PvcRefusal::PvcNoBlock { pvc: pvc() }),
+        Refusal::OnPvc(PvcRefusal::PvcOnePod { pvc: pvc() }),
+        Refusal::OnPvc(PvcRefusal::KeyInKms { kms: text("vault"), set: text("set1") }),
     ]
 }
 

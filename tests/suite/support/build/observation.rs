@@ -28,6 +28,7 @@ pub(crate) fn declaration() -> Declaration {
         prepare_resources: Resources::default(),
         storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
+        kms: None,
     }
 }
 
@@ -115,6 +116,7 @@ pub(crate) fn observation() -> Observation {
             draining_failure_domain: None,
             control: None,
             local_volumes: Vec::new(),
+            pvcs: BTreeMap::new(),
         },
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         mode: (!legacy).then_some(MODE),
         mounts_device: osd == FILESTORE,
         data_dir: None,
-        pvc_backed: false,
+        on_pvcs: None,
         managed_externally: None,
         tolerations: Vec::new(),
         opens_encryption: false,

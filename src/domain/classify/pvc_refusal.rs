@@ -1,0 +1,95 @@
+//! Reasons why an OSD on a PersistentVolumeClaim is not migrated.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Reason why an OSD on a PersistentVolumeClaim is not migrated.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum PvcRefusal {
+    /// OSD on a PVC whose device set is unknown, or is not declared.
+    NoSet {
+        /// name of the set, if a label names it
+        set: Option<String>,
+        /// PVC of the OSD
+        pvc: String,
+    },
+    /// Device set, or a template of it, that the CephCluster declares twice.
+    SetUnclear {
+        /// what is declared twice
+        what: String,
+    },
+    /// PVC that is not bound.
+    PvcNotBound {
+        /// PVC of the OSD
+        pvc: String,
+        /// its phase, or `missing`, or `being deleted`
+        phase: String,
+    },
+    /// PVC with a file system.
+    PvcNoBlock {
+        /// PVC of the OSD
+        pvc: String,
+    },
+    /// PVC that only the OSD's pod can use.
+    PvcOnePod {
+        /// PVC of the OSD
+        pvc: String,
+    },
+    /// OSD on a PVC that is to be encrypted with a key from a key management service.
+    KeyInKms {
+        /// provider
+        kms: String,
+        /// device set of the OSD
+        set: String,
+    },
+}
+
+impl fmt::Display for PvcRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSet { set, pvc } => {
+                let Some(set) = set else {
+                    return write!(
+                        f,
+                        "no label names the device set of its PVC {pvc}. See: kubectl -n NAMESPACE describe pvc \
+                         {pvc}"
+                    );
+                };
+                write!(
+                    f,
+                    "the CephCluster does not declare its device set `{set}` (PVC {pvc}). Declare it: kubectl -n \
+                     NAMESPACE edit cephcluster CEPHCLUSTER"
+                )
+            }
+            Self::SetUnclear { what } => write!(
+                f,
+                "the CephCluster declares {what} twice. Rename one: kubectl -n NAMESPACE edit cephcluster \
+                 CEPHCLUSTER"
+            ),
+            Self::PvcNotBound { pvc, phase } => {
+                write!(f, "its PVC {pvc} is {phase}. Check it: kubectl -n NAMESPACE get pvc {pvc}")
+            }
+            Self::PvcNoBlock { pvc } => write!(
+                f,
+                "its PVC {pvc} has volumeMode Filesystem, and an OSD is recreated on volumeMode Block only. \
+                 Replace the OSD by a new one"
+            ),
+            Self::PvcOnePod { pvc } => write!(
+                f,
+                "its PVC {pvc} has accessMode ReadWriteOncePod: no other pod can check its device while the OSD \
+                 is running. Replace the OSD by a new one"
+            ),
+            Self::KeyInKms { kms, set } => write!(
+                f,
+                "its key would have to be stored in {kms}, which only Rook does. Leave device set `{set}` to \
+                 Rook's own migration, or remove spec.security.kms: kubectl -n NAMESPACE edit cephcluster \
+                 CEPHCLUSTER"
+            ),
+        }
+    }
+}

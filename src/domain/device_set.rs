@@ -1,0 +1,61 @@
+//! Device sets: OSDs on PersistentVolumeClaims, as declared in `spec.storage.storageClassDeviceSets`.
+
+/// Template of the PVC for the database (pkg/operator/ceph/cluster/osd/osd.go, `bluestorePVCMetadata`, Rook
+/// v1.20.6).
+const METADATA: &str = "metadata";
+
+/// Template without a name, which Rook takes for the one of the data.
+const DATA: &str = "data";
+
+/// One of `storageClassDeviceSets`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct DeviceSet {
+    /// `name`: label `ceph.rook.io/DeviceSet` of PVCs and Deployments.
+    pub name: String,
+    /// `encrypted`
+    pub encrypted: bool,
+    /// Names of `volumeClaimTemplates`, in the order declared.
+    pub templates: Vec<String>,
+}
+
+impl DeviceSet {
+    /// Returns whether the set has a template for the database.
+    ///
+    /// Rook takes the only template of a set for the one of the data, whatever its name
+    /// (`createDeviceSetPVCsForIndex`, deviceSet.go, v1.20.6).
+    pub fn has_metadata(&self) -> bool {
+        self.templates.len() > 1 && self.templates.iter().any(|name| name == METADATA)
+    }
+
+    /// Returns the name of a template that the set declares twice.
+    pub fn double_template(&self) -> Option<&str> {
+        let names = || self.templates.iter().map(|name| if name.is_empty() { DATA } else { name.as_str() });
+        names()
+            .enumerate()
+            .find(|(n, name)| names().take(*n).any(|before| before == *name))
+            .map(|(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(templates: &[&str]) -> DeviceSet {
+        let templates = templates.iter().map(|name| (*name).to_owned()).collect();
+        DeviceSet { templates, ..DeviceSet::default() }
+    }
+
+    #[test]
+    fn only_template_of_a_device_set_is_for_the_data() {
+        assert!(set(&["data", "metadata"]).has_metadata() && set(&["", "metadata"]).has_metadata());
+        assert!(!set(&["metadata"]).has_metadata() && !set(&["data", "wal"]).has_metadata());
+    }
+
+    #[test]
+    fn template_without_a_name_is_the_one_of_the_data() {
+        assert_eq!(set(&["", "metadata"]).double_template(), None);
+        assert_eq!(set(&["", "metadata", "data"]).double_template(), Some("data"));
+        assert_eq!(set(&["data", "wal", "wal"]).double_template(), Some("wal"));
+    }
+}

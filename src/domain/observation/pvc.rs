@@ -1,0 +1,25 @@
+//! PersistentVolumeClaims of OSDs.
+
+/// Where an OSD on PersistentVolumeClaims has its data, by its Deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OnPvcs {
+    /// PVC of the data: label `ceph.rook.io/pvc`, else the only PVC of the pods. None if neither names one.
+    pub data: Option<String>,
+    /// Device set: label `ceph.rook.io/DeviceSet`. None if the Deployment does not name it.
+    pub set: Option<String>,
+}
+
+/// A PersistentVolumeClaim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pvc {
+    /// Device set: label `ceph.rook.io/DeviceSet`.
+    pub set: Option<String>,
+    /// `status.phase`: `Pending`, `Bound` or `Lost`.
+    pub phase: String,
+    /// The PVC is being deleted: it is gone as soon as no pod uses it.
+    pub is_deleted: bool,
+    /// `volumeMode` is Block: a container gets the volume as a device.
+    pub is_block: bool,
+    /// `accessModes` is `ReadWriteOncePod` alone: no second pod can use the PVC, not even on the same node.
+    pub is_for_one_pod: bool,
+}

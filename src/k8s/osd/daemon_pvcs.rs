@@ -1,0 +1,63 @@
+//! PersistentVolumeClaims in an OSD's Deployment.
+
+use serde_json::Value;
+
+use crate::domain::observation::OnPvcs;
+use crate::k8s::osd::fields::{env, text, volumes};
+
+/// Label of the device set, on PVCs and Deployments (pkg/operator/ceph/cluster/osd/labels.go, Rook v1.20.6).
+pub(crate) const DEVICE_SET: &str = "ceph.rook.io/DeviceSet";
+/// Label of the PVC of the data, on Deployments (the same file).
+const DATA: &str = "ceph.rook.io/pvc";
+
+/// Returns the PVCs of an OSD; `None` if the OSD is on disks of its host.
+pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {
+    let label = |key: &str| {
+        let labels = deployment.pointer("/metadata/labels")?;
+        labels.get(key)?.as_str().filter(|value| !value.is_empty()).map(str::to_owned)
+    };
+    let data = label(DATA);
+    let is_on_pvc = data.is_some() || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true");
+    is_on_pvc.then(|| OnPvcs { data: data.or_else(|| only_pvc(deployment)), set: label(DEVICE_SET) })
+}
+
+/// Returns the PVC of the pods, if they have one only.
+fn only_pvc(deployment: &Value) -> Option<String> {
+    let mut names = volumes(deployment).filter_map(|v| text(v, "/persistentVolumeClaim/claimName"));
+    names.next().filter(|_| names.next().is_none()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(labels: &Value, env: &Value, pvcs: &[&str]) -> Value {
+        let volumes: Vec<_> = pvcs
+            .iter()
+            .map(|pvc| json!({"name": pvc, "persistentVolumeClaim": {"claimName": pvc}}))
+            .collect();
+        json!({"metadata": {"labels": labels}, "spec": {"template": {"spec": {
+            "volumes": volumes, "containers": [{"name": "osd", "env": env}]}}}})
+    }
+
+    #[test]
+    fn pvc_and_device_set_of_an_osd_are_read_from_its_labels() {
+        let labels = json!({"ceph.rook.io/pvc": "set1-data-0a", "ceph.rook.io/DeviceSet": "set1"});
+        let found = on_pvcs(&deployment(&labels, &json!([]), &["set1-data-0a", "set1-metadata-0b"]));
+        let expected = OnPvcs { data: Some("set1-data-0a".to_owned()), set: Some("set1".to_owned()) };
+        assert_eq!(found, Some(expected));
+        assert_eq!(on_pvcs(&deployment(&json!({"ceph-osd-id": "3"}), &json!([]), &[])), None);
+    }
+
+    #[test]
+    fn pvc_without_a_label_is_the_only_one_of_the_pods() {
+        let env = json!([{"name": "ROOK_PVC_BACKED_OSD", "value": "true"}]);
+        let data = |pvcs: &[&str]| on_pvcs(&deployment(&json!({}), &env, pvcs)).unwrap().data;
+        assert_eq!(data(&["set1-0"]).as_deref(), Some("set1-0"));
+        assert_eq!(data(&["set1-0", "set1-metadata-0"]), None);
+        let on_host = json!([{"name": "ROOK_PVC_BACKED_OSD", "value": "false"}]);
+        assert_eq!(on_pvcs(&deployment(&json!({}), &on_host, &[])), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! PersistentVolumeClaims of OSDs. Pure except for the list.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+
+use crate::domain::observation::{Daemon, Pvc};
+use crate::domain::osd::OsdId;
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
+
+/// Access mode of a PVC that one pod of the whole cluster may use.
+const ONE_POD: &str = "ReadWriteOncePod";
+
+impl K8s {
+    /// Lists the PVCs of the namespace, if an OSD is on one.
+    pub(super) async fn pvcs(
+        &self,
+        daemons: &BTreeMap<OsdId, Daemon>,
+    ) -> Result<BTreeMap<String, Pvc>, K8sError> {
+        if daemons.values().all(|daemon| daemon.on_pvcs.is_none()) {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.kind::<PersistentVolumeClaim>().list("", |pvc| Some(named(&pvc))).await?;
+        Ok(found.into_iter().collect())
+    }
+}
+
+fn named(pvc: &PersistentVolumeClaim) -> (String, Pvc) {
+    let (spec, meta) = (pvc.spec.as_ref(), &pvc.metadata);
+    let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
+    let found = Pvc {
+        set: meta.labels.as_ref().and_then(|labels| labels.get(DEVICE_SET)).cloned(),
+        phase: pvc.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default(),
+        is_deleted: meta.deletion_timestamp.is_some(),
+        is_block: spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block"),
+        is_for_one_pod: !modes.is_empty() && modes.iter().all(|mode| mode == ONE_POD),
+    };
+    (meta.name.clone().unwrap_or_default(), found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(pvc: Value) -> (String, Pvc) {
+        named(&serde_json::from_value(pvc).unwrap())
+    }
+
+    #[test]
+    fn pvc_is_read_with_set_phase_and_modes() {
+        let mut pvc = json!({
+            "metadata": {"name": "set1-data-0abc", "labels": {"ceph.rook.io/DeviceSet": "set1"}},
+            "spec": {"volumeMode": "Block", "accessModes": ["ReadWriteOnce"], "volumeName": "pv1"},
+            "status": {"phase": "Bound"},
+        });
+        let bound = Pvc {
+            set: Some("set1".to_owned()),
+            phase: "Bound".to_owned(),
+            is_deleted: false,
+            is_block: true,
+            is_for_one_pod: false,
+        };
+        assert_eq!(read(pvc.clone()), ("set1-data-0abc".to_owned(), bound.clone()));
+        pvc["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
+        pvc["metadata"]["deletionTimestamp"] = json!("2026-08-21T10:00:00Z");
+        assert_eq!(read(pvc).1, Pvc { is_deleted: true, is_for_one_pod: true, ..bound });
+    }
+
+    #[test]
+    fn pvc_without_a_volume_mode_has_a_file_system() {
+        let (_, pvc) = read(json!({"metadata": {"name": "a"}, "spec": {}}));
+        assert!(!pvc.is_block && !pvc.is_for_one_pod && pvc.set.is_none() && pvc.phase.is_empty());
+    }
+}
