@@ -42,7 +42,7 @@
 //! | `sim` | `ports` over a simulated cluster: `rehearse` and the tests |
 //! | `rehearse` | the loop on the simulated cluster in virtual time, printed line by line |
 //! | `memory` | memory limit of the pod, compared with the size of the cluster |
-//! | `node` | node agent, the only code that accesses disks |
+//! | `node` | node agent, the only code that accesses disks; on Linux only, and only `commands::node` uses it |
 //! | `telemetry` | logs as JSON, metrics, traces; off by default |
 //! | `failpoint` | test builds only: stops the process at a named place |
 
@@ -61,6 +61,7 @@ pub mod kube_events;
 pub mod layout;
 pub mod live;
 pub mod memory;
+#[cfg(target_os = "linux")]
 pub mod node;
 pub mod ports;
 pub mod rehearse;

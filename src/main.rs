@@ -4,15 +4,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use osd_migrate::cli::{LogFormat, parse};
-use osd_migrate::commands::{columns, dispatch, ends_itself, interrupted, is_coloured, written};
+use osd_migrate::commands::{as_shim, columns, dispatch, ends_itself, interrupted, is_coloured, written};
 use osd_migrate::exit::Exit;
-use osd_migrate::node;
 use osd_migrate::telemetry::start_logging;
 
 fn main() -> ExitCode {
     // Called under the name of a tool that ceph-volume calls, this program is the shim for that tool.
-    if std::env::args_os().next().is_some_and(|name| node::shim::is_called_as(&name)) {
-        return node::shim::main(std::env::args_os());
+    if let Some(exit) = as_shim(std::env::args_os()) {
+        return exit;
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     let cli = match parse(&arguments, columns()) {

@@ -10,7 +10,7 @@
 //! | `rehearse` | `rehearse` |
 //! | `remote`, `follow` | commands that run in the cluster, typed outside of it: as a Job, and its log |
 //! | `interrupted` | signals |
-//! | `node` | the process of a node agent |
+//! | `node` | the process of a node agent; on other systems than Linux `node_elsewhere`, which refuses |
 //! | `explain`, `pages` | `explain`; `version`, `completion`, `man` |
 //! | `pod`, `print`, `terminal` | the pod of this process; its output, and who reads it |
 
@@ -21,6 +21,10 @@ mod explain;
 mod follow;
 mod interrupted;
 mod inventories;
+#[cfg(target_os = "linux")]
+mod node;
+#[cfg(not(target_os = "linux"))]
+#[path = "node_elsewhere.rs"]
 mod node;
 mod pages;
 mod plan;
@@ -39,5 +43,6 @@ mod uninstall;
 
 pub use dispatch::{dispatch, ends_itself};
 pub use interrupted::interrupted;
+pub use node::as_shim;
 pub use print::written;
 pub use terminal::{columns, is_coloured};

@@ -2,6 +2,8 @@
 //! to a ConfigMap.
 
 use std::convert::Infallible;
+use std::ffi::OsString;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::cli::NodeCommand;
@@ -21,6 +23,15 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Number of tries for the first heartbeat.
 const FIRST_TRIES: u32 = 16;
+
+/// Acts as the tool that this program was called as, if ceph-volume called it under the name of one.
+///
+/// `args` begin with that name.
+pub fn as_shim(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let mut args = args.peekable();
+    let is_shim = args.peek().is_some_and(|name| node::shim::is_called_as(name));
+    is_shim.then(|| node::shim::main(args))
+}
 
 /// Does what the pod of a node Job was created for.
 pub(super) async fn node(command: &NodeCommand) -> Exit {

@@ -28,6 +28,7 @@ pub mod plan;
 pub mod policy;
 pub mod preflight;
 pub mod preview;
+pub mod proof;
 pub mod provision;
 pub mod stage;
 pub mod step;

@@ -3,13 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::domain::inspection::{PARENT_MOUNT, ROOK_MOUNT};
 use crate::domain::osd::NodeName;
-
-/// Mount point in the agent's pod of the folder that contains an OSD's directory.
-pub const PARENT: &str = "/mnt/osd-migrate-directory";
-
-/// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
-pub const ROOK: &str = "/mnt/osd-migrate-rook";
 
 /// Environment that an agent runs in.
 ///
@@ -60,8 +55,8 @@ impl Host {
             state: "/var/lib/osd-migrate".into(),
             ceph_conf: "/etc/ceph/ceph.conf".into(),
             keyring: "/var/lib/ceph/bootstrap-osd/ceph.keyring".into(),
-            parent: PARENT.into(),
-            rook: ROOK.into(),
+            parent: PARENT_MOUNT.into(),
+            rook: ROOK_MOUNT.into(),
             namespace,
             scratch: "/tmp".into(),
             binary: std::env::current_exe()?,

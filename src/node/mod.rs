@@ -1,12 +1,14 @@
 //! The node agent: the only part of osd-migrate that touches disks. The agent runs once, in a privileged pod
 //! with the cluster's own Ceph image. It does one task for one OSD under that OSD's lock, and reports what
-//! the disk then carries. For an inventory it only reads all disks.
+//! the disk then carries. For an inventory it only reads all disks. `domain::proof` decides what may be done
+//! with a disk.
+//!
+//! The agent runs on Linux only, and so this module is compiled only there.
 //!
 //! | folder or file | content |
 //! | --- | --- |
 //! | `agent` | the tasks: inspect, rebuild, restore the slot, clear |
 //! | `inventory` | all disks of a node and the OSDs on them |
-//! | `proof` | what may be done with a disk, decided purely |
 //! | `find` | the disk of a request, and its content |
 //! | `create` | how a new OSD is created |
 //! | `volumes` | OSDs on logical volumes: created, found again, removed |
@@ -24,7 +26,6 @@ mod find;
 mod host;
 mod inventory;
 mod legacy;
-mod proof;
 #[cfg(test)]
 mod samples;
 mod state;
@@ -34,10 +35,6 @@ mod volumes;
 
 pub use agent::agent;
 pub use create::shim;
-pub(crate) use disk::finding::DiskFinding;
 pub use error::NodeError;
-pub use host::{Host, PARENT, ROOK};
+pub use host::Host;
 pub use inventory::inventory;
-pub(crate) use proof::proven::old_is_proven;
-pub(crate) use proof::same_disk::{candidates, same_device, same_disk};
-pub(crate) use proof::verdict::{Verdict, misplaced_is_purged, unless_unreadable, verdict};

@@ -1,5 +1,5 @@
 //! Node agent, step by step, like `node::agent`. Between any two steps it may be suspended, killed, or lost
-//! by Kubernetes while its process is still alive. The real `node::proof` makes its decisions. It includes
+//! by Kubernetes while its process is still alive. The real `domain::proof` makes its decisions. It includes
 //! ceph-volume and the ways in which ceph-volume fails.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,9 @@ use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
-use crate::node::{Verdict, misplaced_is_purged, old_is_proven, same_device, same_disk};
+use crate::domain::proof::proven::old_is_proven;
+use crate::domain::proof::same_disk::{same_device, same_disk};
+use crate::domain::proof::verdict::{Verdict, misplaced_is_purged};
 use crate::sim::stage::{Agent, Stage};
 use crate::sim::world::{Disk, Effect, World, fsid_on};
 

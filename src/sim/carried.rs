@@ -1,12 +1,14 @@
 //! Agent's view of disks and directories: its inventory, its inspection, and the verdict of the real
-//! `node::proof`.
+//! `domain::proof`.
 
 use std::collections::BTreeSet;
 
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
-use crate::node::{DiskFinding, Verdict, candidates, same_device, same_disk, unless_unreadable, verdict};
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::same_disk::{candidates, same_device, same_disk};
+use crate::domain::proof::verdict::{Verdict, unless_unreadable, verdict};
 use crate::sim::agent::able;
 use crate::sim::world::{Disk, World, fsid_on};
 

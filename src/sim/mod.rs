@@ -13,7 +13,7 @@
 //! | `pgs` | location of data, statistics of the mgr, ok-to-stop, safe-to-destroy | 16.2.15 |
 //! | `kube` | Deployments, pods, node Jobs and the objects of a record | Kubernetes 1.34 |
 //! | `rook` | effects of a reconcile by Rook on OSDs | 1.20.6, and its sources |
-//! | `agent`, `stage` | node agent step by step, with the real proofs of `node::proof` | 16.2.15 |
+//! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
 //! | `acts`, `acts_on_ceph` | each act with the preconditions of `domain::expect`, like the adapters | |

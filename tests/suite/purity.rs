@@ -102,6 +102,7 @@ fn adapters_are_independent_and_the_simulation_uses_none() {
         ("k8s_openapi", "no Kubernetes here"),
     ];
     const CEPH: (&str, &str) = ("crate::ceph::", "no Ceph here");
+    const NODE: (&str, &str) = ("crate::node", "no disks here");
     const REAL: [(&str, &str); 4] = [
         ("std::fs", "nothing real here"),
         ("std::process", "nothing real here"),
@@ -109,7 +110,7 @@ fn adapters_are_independent_and_the_simulation_uses_none() {
         ("tokio", "nothing real here"),
     ];
     let of_node = [("domain::ledger", "an agent knows its request, not the ledger"), CEPH];
-    let of_sim: Vec<_> = K8S.into_iter().chain([CEPH]).chain(REAL).collect();
+    let of_sim: Vec<_> = K8S.into_iter().chain([CEPH, NODE]).chain(REAL).collect();
     let found: Vec<String> = [
         found_in("src/ceph", &K8S),
         found_in("src/k8s", &[CEPH]),
@@ -118,6 +119,20 @@ fn adapters_are_independent_and_the_simulation_uses_none() {
     ]
     .concat();
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Checks that the agent, which is compiled on Linux only, is used in one place.
+///
+/// All other commands then work on a laptop with another system. `build/mac` compiles them for macOS.
+#[test]
+fn only_the_command_node_uses_the_agent() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let uses = |path: &&PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        !path.starts_with(root.join("node")) && text.lines().any(|line| code(line).contains("crate::node"))
+    };
+    let found: Vec<_> = sources(&root).iter().filter(uses).cloned().collect();
+    assert_eq!(found, [root.join("commands/node.rs")]);
 }
 
 /// Checks that an act whose outcome is unknown is decided again.

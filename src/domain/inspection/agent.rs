@@ -46,6 +46,12 @@ impl fmt::Display for NodeTask {
     }
 }
 
+/// Mount point in the agent's pod of the folder that contains an OSD's directory.
+pub const PARENT_MOUNT: &str = "/mnt/osd-migrate-directory";
+
+/// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
+pub const ROOK_MOUNT: &str = "/mnt/osd-migrate-rook";
+
 /// Request to a node agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeRequest {

@@ -2,12 +2,13 @@
 //!
 //! The request is passed in the environment of the node Job, the report in a ConfigMap. Neither contains a
 //! secret: labels of devices contain keys, so only the fields named here leave the node.
+//! Mount points in the agent's pod are part of the contract.
 
 mod agent;
 mod device;
 mod record_id;
 
-pub use agent::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
+pub use agent::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask, PARENT_MOUNT, ROOK_MOUNT};
 pub use device::{
     Capability, Content, Evidence, Inspection, KernelDisk, Piece, PieceLocation, Proof, Volume,
 };

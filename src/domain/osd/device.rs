@@ -31,7 +31,7 @@ impl DeviceIdentity {
     ///
     /// Every trait that was known before and is known now must agree, and the size always. If one of by-id,
     /// serial and wwn was known before, at least one must be known now. For a device with none of them only
-    /// the size is compared: its contents must prove it (`node::proof`).
+    /// the size is compared: its contents must prove it (`domain::proof`).
     pub fn is_same_as(&self, seen: &Self) -> bool {
         let known = |a: &Option<String>, b: &Option<String>| match (a, b) {
             (Some(a), Some(b)) => Some(a == b),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::domain::inspection::{PARENT_MOUNT, ROOK_MOUNT};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::k8s::names::INSTALL;
 use crate::k8s::own::own_pod::Own;
-use crate::node::{PARENT, ROOK};
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
 const SERVICE_ACCOUNT: &str = "osd-migrate-node";
@@ -199,10 +199,10 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     if let Some(parent) = pod.parent {
         // The mount includes what is mounted below it, so that the agent sees mount points. Later mounts of
         // the host do not appear in it.
-        mounts.push(json!({"name": "parent", "mountPath": PARENT, "readOnly": parent.read_only}));
+        mounts.push(json!({"name": "parent", "mountPath": PARENT_MOUNT, "readOnly": parent.read_only}));
     }
     if pod.clears_remains {
-        mounts.push(json!({"name": "rook", "mountPath": ROOK}));
+        mounts.push(json!({"name": "rook", "mountPath": ROOK_MOUNT}));
     }
     json!({
         "name": AGENT,

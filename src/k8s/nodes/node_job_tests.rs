@@ -184,7 +184,7 @@ fn parent_of_an_osd_directory_is_writable_only_to_clear_it() {
         let mount = by_name(&job, "containers/0/volumeMounts").unwrap();
         assert_eq!(
             (&mount["mountPath"], &mount["readOnly"]),
-            (&json!(crate::node::PARENT), &json!(read_only))
+            (&json!(crate::domain::inspection::PARENT_MOUNT), &json!(read_only))
         );
         assert!(!job.to_string().contains("mountPropagation"));
     }
@@ -202,7 +202,7 @@ fn rook_data_dir_is_mounted_only_for_a_rebuild() {
         (NodeTask::Clear, false),
     ] {
         let job = built_of(&NodeRequest { task, ..request() }).to_string();
-        assert_eq!(job.contains(crate::node::ROOK), is_mounted, "{task}");
+        assert_eq!(job.contains(crate::domain::inspection::ROOK_MOUNT), is_mounted, "{task}");
         assert_eq!(
             job.contains(r#""path":"/var/lib/rook/","type":"DirectoryOrCreate""#),
             is_mounted,

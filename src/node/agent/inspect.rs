@@ -1,10 +1,10 @@
 //! Inspects the disk of an OSD: what carries the OSD, its proof, and what the image can do.
 
 use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Proof};
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::recorded::{add_pieces, recorded};
 use crate::node::create::capability;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::error::NodeError;
 use crate::node::find::search::{self, Search};
 use crate::node::host::Host;

@@ -4,13 +4,13 @@ use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
 };
 use crate::domain::osd::{Mode, device_type};
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::is_mapped;
 use crate::node::create::capability::{self, CapabilityAnswer};
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
-use crate::node::proof::is_mapped;
 
 /// The agent's last observation, and why it did not do its task.
 pub(crate) struct Outcome {

@@ -3,6 +3,9 @@
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::{Mode, OsdFsid};
+use crate::domain::proof::pieces::pieces_are_recorded;
+use crate::domain::proof::verdict::{self, Verdict};
+use crate::domain::proof::{is_mapped, proven, same_disk};
 use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::recorded::{evidence_of, recorded};
 use crate::node::create::capability::{self, CapabilityAnswer};
@@ -18,9 +21,6 @@ use crate::node::find::search::{self, FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::legacy::{partitions, pieces, remains};
-use crate::node::proof::pieces::pieces_are_recorded;
-use crate::node::proof::verdict::{self, Verdict};
-use crate::node::proof::{is_mapped, proven, same_disk};
 use crate::node::state::issued;
 use crate::node::state::lock::OsdLock;
 use crate::node::steps::Steps;

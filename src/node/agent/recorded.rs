@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest};
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
-use crate::node::disk::finding::DiskFinding;
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::same_disk;
+use crate::domain::proof::verdict::{self, Verdict};
 use crate::node::error::NodeError;
 use crate::node::find::search::{self, FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::legacy::pieces;
-use crate::node::proof::same_disk;
-use crate::node::proof::verdict::{self, Verdict};
 use crate::node::state::issued;
 use crate::node::volumes::seen;
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::domain::inspection::NodeRequest;
+use crate::domain::proof::verdict::{self, Verdict};
 use crate::node::agent::inspect::inspect;
 use crate::node::agent::outcome::Outcome;
 use crate::node::agent::recorded::{evidence_of, recorded};
@@ -12,7 +13,6 @@ use crate::node::error::NodeError;
 use crate::node::find::search::Search;
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
-use crate::node::proof::verdict::{self, Verdict};
 use crate::node::state::issued;
 use crate::node::steps::Steps;
 

@@ -6,12 +6,10 @@
 //! | `usage`, `kubelet` | users of a disk: mounts, swap, pods |
 //! | `file_disk` | the file that tests use in place of a disk |
 //! | `label`, `table`, `tombstone`, `marks` | what is on a disk, one reader each |
-//! | `finding` | what a disk carries and proves, as one value |
 //! | `wipe` | the only writes to a disk, except those of LVM |
 
 pub(crate) mod devices;
 pub(crate) mod file_disk;
-pub(crate) mod finding;
 pub(crate) mod kubelet;
 pub(crate) mod label;
 mod links;

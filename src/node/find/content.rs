@@ -2,8 +2,8 @@
 
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::Role;
+use crate::domain::proof::finding::{DiskFinding, Layer};
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::{DiskFinding, Layer};
 use crate::node::disk::label;
 use crate::node::disk::marks::{self, Marks};
 use crate::node::disk::table::Signature;

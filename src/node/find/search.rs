@@ -2,15 +2,15 @@
 
 use crate::domain::inspection::{NodeRequest, Volume};
 use crate::domain::osd::DeviceIdentity;
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::same_disk;
 use crate::node::disk::devices::{self, Disk, Disks, SECTOR_BYTES};
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label;
 use crate::node::disk::{file_disk, parts};
 use crate::node::error::NodeError;
 use crate::node::find::content;
 use crate::node::host::Host;
 use crate::node::legacy::files::{Reading, Sharing};
-use crate::node::proof::same_disk;
 use crate::node::volumes::lvm_cache::LvmCache;
 use crate::node::volumes::old::Moment;
 use crate::node::volumes::within;

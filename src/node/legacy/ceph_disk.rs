@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::osd::{Kind, Role};
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::table::{self, CEPH_DATA, Entry};
 use crate::node::error::NodeError;
 use crate::node::legacy::files::{self, DataFiles, Lies, Reading};

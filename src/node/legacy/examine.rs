@@ -1,7 +1,7 @@
 //! The OSD on the partitions of a disk, whatever created it.
 
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::table;
 use crate::node::error::NodeError;
 use crate::node::legacy::files::Reading;

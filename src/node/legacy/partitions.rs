@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::proven::Reread;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label::{self, Label, label_at};
 use crate::node::disk::table::{self, Entry};
 use crate::node::error::NodeError;
-use crate::node::proof::proven::Reread;
 
 /// A disk's table, and the labels that its partitions begin with.
 #[derive(Debug)]
@@ -92,8 +92,9 @@ pub(crate) async fn reread(disk: &Disk, parts: &BTreeMap<Role, String>) -> Resul
     if let Some(what) = disagreement(disk, &entries) {
         return Err(NodeError::Refused(format!("{}: {what}", disk.described())));
     }
-    let mut read = Reread { entries, fs_uuid: None, labels: BTreeMap::new() };
-    for entry in &read.entries {
+    let partitions = entries.iter().map(|entry| entry.part_uuid.clone()).collect();
+    let mut read = Reread { partitions, fs_uuid: None, labels: BTreeMap::new() };
+    for entry in &entries {
         let Some(node) = node_of(disk, entry) else { continue };
         if parts.get(&Role::Data) == Some(&entry.part_uuid) {
             read.fs_uuid = table::signature(&node).await?.uuid;

@@ -8,8 +8,11 @@
 
 use crate::domain::inspection::{Evidence, Piece, PieceLocation};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::is_mapped;
+use crate::domain::proof::pieces::{PieceSeen, piece_is_to_be_cleared};
+use crate::domain::proof::verdict::Verdict;
 use crate::node::disk::devices::{self, Disk};
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label::{self, label_at};
 use crate::node::disk::marks::{self, Marks};
 use crate::node::disk::parts::{self, PART_UUID};
@@ -17,9 +20,6 @@ use crate::node::disk::wipe::ExclusiveDisk;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::legacy::journal;
-use crate::node::proof::is_mapped;
-use crate::node::proof::pieces::{PieceSeen, piece_is_to_be_cleared};
-use crate::node::proof::verdict::Verdict;
 use crate::node::tools::command::{QUICK, blocking};
 
 /// Adds the OSD's parts on other devices to the finding of its main device.

@@ -2,8 +2,8 @@
 //! BlueStore, and `-FS-DATA` for a Filestore (which has a data partition: `ceph_disk`).
 
 use crate::domain::osd::{Kind, OsdId, Role};
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label::Label;
 use crate::node::disk::table::Entry;
 use crate::node::error::NodeError;

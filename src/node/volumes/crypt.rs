@@ -4,8 +4,8 @@
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::Kind;
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label::label_on;
 use crate::node::error::NodeError;
 use crate::node::host::Host;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::pieces::PieceSeen;
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::DiskFinding;
 use crate::node::disk::label::{self, label_on};
 use crate::node::disk::parts::PART_UUID;
 use crate::node::disk::table;
@@ -14,7 +15,6 @@ use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::legacy::files::{self, Sharing};
 use crate::node::legacy::pieces;
-use crate::node::proof::pieces::PieceSeen;
 use crate::node::tools::command::{QUICK, blocking};
 use crate::node::volumes::change::Change;
 use crate::node::volumes::lvm::Lv;

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use crate::domain::inspection::{Evidence, NodeRequest, Piece, PieceLocation, Proof};
+use crate::domain::proof::is_mapped;
 use crate::node::disk::devices::Disk;
 use crate::node::disk::tombstone::Tombstone;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
-use crate::node::proof::is_mapped;
 use crate::node::state::issued;
 use crate::node::volumes::change::Change;
 use crate::node::volumes::lvm::{self, Lv};

@@ -2,7 +2,7 @@
 
 use crate::domain::inspection::{Content, NodeRequest, Volume};
 use crate::domain::osd::OsdFsid;
-use crate::node::disk::finding::DiskFinding;
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::disk::label::{Label, label_on};
 use crate::node::disk::table;
 use crate::node::error::NodeError;

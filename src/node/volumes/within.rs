@@ -1,8 +1,8 @@
 //! The OSD behind the layer that a disk shows.
 
 use crate::domain::inspection::NodeRequest;
+use crate::domain::proof::finding::{DiskFinding, Layer};
 use crate::node::disk::devices::Disk;
-use crate::node::disk::finding::{DiskFinding, Layer};
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::volumes::lvm_cache::LvmCache;

@@ -43,7 +43,7 @@ build_hyper() { # all parts in one go build and one link; the name of the comman
   note "Kubernetes built ($(du -h "$CACHE/bin/hyper" | cut -f1))"
 }
 
-containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: prints the configuration, which has no registry
+containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: prints the configuration; `lab registry` adds a registry
   render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=${3:-$SRC/lib/runc-lab}"
 }
 

@@ -2,7 +2,7 @@
 # Requirements of the computer: checks that exit with 3 and a message, and the Debian packages.
 SUITE=bookworm
 PACKAGES="ceph-mon ceph-mgr ceph-osd ceph-common python3-rados lvm2 udev gdisk xfsprogs cryptsetup-bin iproute2 fdisk procps
-  containerd runc containernetworking-plugins iptables jq mmdebstrap openssl util-linux gcc libc6-dev tmux"
+  containerd runc containernetworking-plugins iptables jq mmdebstrap openssl util-linux gcc libc6-dev tmux curl git skopeo"
 
 check_computer() {
   local codename

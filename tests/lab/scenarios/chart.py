@@ -1,17 +1,17 @@
 """The chart with a real Helm and its hooks, and the three ways to start a run: each migrates one OSD.
 
+Before, `install` installs it from a registry, by the three commands of the guide.
+
 Also what the accounts may and may not do, when an uninstall is refused, and what an uninstall leaves behind.
 """
-import glob
 import json
 import os
 import re
 import time
 
-from . import NAMESPACE, laptop, own_user, rights, rook
-from .world import HERE
+from . import NAMESPACE, install, laptop, own_user, rights, rook
+from .helm import CHART, run_helm
 
-CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
 OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNetwork=true"]
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
@@ -27,6 +27,7 @@ def run(world):
     world.customize()
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
 
+    install.on_running_lab(world)
     umbrella(world)
     helm(world, "install")
     in_its_own_ceph_image(world)
@@ -56,20 +57,6 @@ def helm(world, verb, values=(), code=0):
         words += [CHART, *(word for value in (*OF_THE_LAB, *values) for word in ("--set", value))]
     text = run_helm(world, *words, code=code)
     world.say(f"helm {verb} {' '.join(values)}: {'refused' if code else 'done'} in {time.monotonic() - began:.1f} s")
-    return text
-
-
-def helm_binary():
-    """Returns the Helm that build/install installed, or another one: LAB_HELM=/path/of/helm."""
-    found = sorted(glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm")))
-    assert found, "Helm is not installed. Install it: build/install helm"
-    return os.environ.get("LAB_HELM", found[-1])
-
-
-def run_helm(world, *words, code=0):
-    done = world.lab("net", "env", f"HELM_CACHE_HOME={world.folder()}/helm", helm_binary(), "-n", NAMESPACE, *words, check=False)
-    text = done.stdout + done.stderr
-    assert (done.returncode != 0) == (code != 0), f"helm {' '.join(words)}: exit {done.returncode}\n{text[-3000:]}"
     return text
 
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::osd::Kind;
-use crate::node::proof::samples::{bluestore, cluster, evidence, filestore, fsid, label, request};
+use crate::domain::proof::samples::{bluestore, cluster, evidence, filestore, fsid, label, request};
 
 fn decided(examine: &DiskFinding) -> Verdict {
     verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::from([fsid(7)]), examine)

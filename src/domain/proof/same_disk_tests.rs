@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
-use crate::node::proof::samples::{bluestore, cluster, device, fsid};
+use crate::domain::proof::samples::{bluestore, cluster, device, fsid};
 
 #[test]
 fn disk_with_another_serial_number_is_another_disk() {

@@ -1,11 +1,11 @@
-//! Compares the traits of a disk with those of the recorded one. Pure.
+//! Compares the traits of a disk with those of the recorded one.
 
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::Content;
 use crate::domain::osd::DeviceIdentity;
 
 /// Checks that the disk's traits are the recorded ones.
-pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(), String> {
+pub fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(), String> {
     if recorded.is_same_as(seen) {
         return Ok(());
     }
@@ -16,11 +16,7 @@ pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> R
 ///
 /// A disk that nothing names (no serial number) is identified by its content alone. A blank disk has no
 /// content, so it must be in the recorded place: otherwise it could be any blank disk of that size.
-pub(crate) fn same_disk(
-    recorded: &DeviceIdentity,
-    seen: &DeviceIdentity,
-    content: &Content,
-) -> Result<(), String> {
+pub fn same_disk(recorded: &DeviceIdentity, seen: &DeviceIdentity, content: &Content) -> Result<(), String> {
     same_device(recorded, seen)?;
     let is_distinct = recorded.is_named() || *content != Content::Blank || recorded.is_in_place_of(seen);
     if passes(Guard::BlankByPlace, is_distinct) {
@@ -36,7 +32,7 @@ pub(crate) fn same_disk(
 ///
 /// If several fit, their content decides: a disk that carries something of osd-migrate's or the OSD's takes
 /// precedence over a blank disk.
-pub(crate) fn candidates<T>(
+pub fn candidates<T>(
     mut fitting: Vec<T>,
     is_only: bool,
     content: impl Fn(&T) -> &Content,

@@ -1,13 +1,13 @@
-//! Decides which of an OSD's parts on other devices are cleared. Pure.
+//! Decides which of an OSD's parts on other devices are cleared.
 
 use std::fmt::Display;
 
 use crate::domain::inspection::{Piece, PieceLocation};
-use crate::node::proof::verdict::Verdict;
+use crate::domain::proof::verdict::Verdict;
 
 /// Finding on a device on which a piece of the old OSD was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PieceSeen {
+pub enum PieceSeen {
     /// The device carries the piece, by the piece's own mark.
     Old,
     /// The device is blank: the piece was cleared.
@@ -33,11 +33,7 @@ impl Display for PieceSeen {
 ///
 /// While the old OSD is whole, a piece that is not as recorded stops everything. Once the OSD's data is gone,
 /// whatever was put in the piece's place since then belongs to its new owner and stays.
-pub(crate) fn piece_is_to_be_cleared(
-    piece: &Piece,
-    verdict: &Verdict,
-    seen: &PieceSeen,
-) -> Result<bool, String> {
+pub fn piece_is_to_be_cleared(piece: &Piece, verdict: &Verdict, seen: &PieceSeen) -> Result<bool, String> {
     match (seen, verdict) {
         (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => Ok(true),
         (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_))
@@ -51,7 +47,7 @@ pub(crate) fn piece_is_to_be_cleared(
 }
 
 /// Checks that every existing piece is recorded: an unrecorded piece would be left behind without an owner.
-pub(crate) fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
+pub fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
     let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
         (PieceLocation::Device(recorded), PieceLocation::Device(seen)) => {
             a.role == b.role && recorded.is_same_as(seen)

@@ -1,4 +1,4 @@
-//! Compares what is read of an OSD now with its recorded proof. Pure.
+//! Compares what is read of an OSD now with its recorded proof.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -6,26 +6,26 @@ use std::fmt::Display;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::{Evidence, NodeRequest, Proof};
 use crate::domain::osd::{OsdFsid, Role};
-use crate::node::disk::table::Entry;
 
 /// Part of a proof by partitions that can be read while the disk is open exclusively, which keeps it from
 /// being mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reread {
-    pub(crate) entries: Vec<Entry>,
+pub struct Reread {
+    /// unique guids of all partitions in the table
+    pub partitions: Vec<String>,
     /// uuid of the file system on the data partition
-    pub(crate) fs_uuid: Option<String>,
+    pub fs_uuid: Option<String>,
     /// OSD of the label that a partition begins with, by the partition's unique guid
-    pub(crate) labels: BTreeMap<String, OsdFsid>,
+    pub labels: BTreeMap<String, OsdFsid>,
 }
 
 /// Returns whether the old OSD's data depends on device-mapper, which keeps the OSD's disk open.
-pub(crate) fn is_mapped(proof: &Proof) -> bool {
+pub fn is_mapped(proof: &Proof) -> bool {
     matches!(proof, Proof::Volume { .. } | Proof::Luks { .. })
 }
 
 /// Checks that the evidence is of the OSD that the request names, and that the disk's content equals it.
-pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
+pub fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
     let Some((fsid, whoami, cluster)) = evidence.proof.names() else {
         return Err("expected an available disk, found an OSD".to_owned());
     };
@@ -38,15 +38,14 @@ pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &P
 }
 
 /// Compares the part of a proof by partitions that can be read while the disk is open exclusively.
-pub(crate) fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), String> {
+pub fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), String> {
     let Proof::Partitions { parts, fs_uuid, osd_fsid, .. } = recorded else {
         return Err(format!("expected {}, found partitions", kind(recorded)));
     };
     let mut differences = Differences::default();
-    differences.note("number of partitions", &parts.len(), &seen.entries.len());
+    differences.note("number of partitions", &parts.len(), &seen.partitions.len());
     for (role, uuid) in parts {
-        let found = seen.entries.iter().find(|entry| entry.part_uuid == *uuid);
-        let found = found.map_or("none", |entry| entry.part_uuid.as_str());
+        let found = seen.partitions.iter().find(|found| *found == uuid).map_or("none", String::as_str);
         differences.note(&format!("partition for {role}"), uuid.as_str(), found);
         if matches!(role, Role::Block | Role::Db | Role::Wal) {
             let found = seen.labels.get(uuid).map_or_else(|| "none".to_owned(), OsdFsid::to_string);

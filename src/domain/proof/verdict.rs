@@ -1,16 +1,16 @@
-//! Compares the content of a disk with the record, and decides what a rebuild may do with the disk. Pure.
+//! Compares the content of a disk with the record, and decides what a rebuild may do with the disk.
 
 use std::collections::BTreeSet;
 
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
 use crate::domain::osd::{OsdFsid, OsdId};
-use crate::node::disk::finding::DiskFinding;
-use crate::node::proof::proven::old_is_proven;
+use crate::domain::proof::finding::DiskFinding;
+use crate::domain::proof::proven::old_is_proven;
 
 /// Permission of a rebuild for the disk that it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The disk carries the new OSD, finished: nothing to do.
     Done,
     /// The disk carries the recorded OSD, proven.
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 }
 
 /// Decides what may be done with a disk by its content.
-pub(crate) fn verdict(
+pub fn verdict(
     request: &NodeRequest,
     evidence: &Evidence,
     issued: &BTreeSet<OsdFsid>,
@@ -100,7 +100,7 @@ pub(crate) fn verdict(
 ///
 /// `osd destroy` and `osd purge` remove the OSD's key from the mons' store (16.2.15). The OSD can no longer
 /// be read, so it is recreated. `status` as in `slot_may_be_taken`.
-pub(crate) fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
+pub fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
     let is_unreadable = request.target.encrypted && status == Some("destroyed");
     if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
 }
@@ -145,7 +145,7 @@ fn available(
 /// If an available disk becomes an OSD, the id may also be absent.
 ///
 /// `status` is the word of `osd tree`; none if the id does not exist.
-pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
+pub fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
     let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Available { .. }, .. }));
     match status {
         Some("destroyed") => Ok(()),
@@ -160,7 +160,7 @@ pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> 
 }
 
 /// Checks that an id under which a store was created by mistake is purged: it then has no daemon or data.
-pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
+pub fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
     match verdict {
         Verdict::WipeMisplaced(misplaced) if is_there(*misplaced) => Err(format!(
             "the disk carries {misplaced}, which ceph-volume created on it by mistake: expected its id \

@@ -1,8 +1,10 @@
 use super::*;
 use crate::domain::osd::{Kind, OsdId};
-use crate::node::disk::table::CEPH_DATA;
-use crate::node::legacy::partitions::tests::entry;
-use crate::node::proof::samples::{cluster, evidence, filestore, fsid, label, request, volume};
+use crate::domain::proof::samples::{cluster, evidence, filestore, fsid, label, request, volume};
+
+fn owned(partitions: &[&str]) -> Vec<String> {
+    partitions.iter().map(|uuid| (*uuid).to_owned()).collect()
+}
 
 #[test]
 fn lv_is_the_recorded_one_by_uuids_header_and_staying_alone() {
@@ -32,18 +34,16 @@ fn lv_is_the_recorded_one_by_uuids_header_and_staying_alone() {
 
 #[test]
 fn partitions_are_compared_again_under_exclusive_open() {
-    let seen = |entries: &[Entry], fs_uuid: Option<&str>| Reread {
-        entries: entries.to_vec(),
+    let seen = |partitions: &[&str], fs_uuid: Option<&str>| Reread {
+        partitions: owned(partitions),
         fs_uuid: fs_uuid.map(str::to_owned),
         labels: [].into(),
     };
-    let right = [entry(1, CEPH_DATA, "d", ""), entry(2, "x", "j", "")];
+    let right = ["d", "j"];
     assert_eq!(same_partitions(&filestore(), &seen(&right, Some("f"))), Ok(()));
-    let other_journal = [right[0].clone(), entry(2, "x", "k", "")];
-    let more = [right[0].clone(), right[1].clone(), entry(3, "x", "l", "")];
     let why = same_partitions(&filestore(), &seen(&right, Some("g"))).unwrap_err();
     assert_eq!(why, "file system: expected f, found g");
-    for other in [seen(&right, None), seen(&other_journal, Some("f")), seen(&more, Some("f"))] {
+    for other in [seen(&right, None), seen(&["d", "k"], Some("f")), seen(&["d", "j", "l"], Some("f"))] {
         assert!(same_partitions(&filestore(), &other).is_err(), "{other:?}");
     }
     assert!(same_partitions(&label(fsid(1)), &seen(&right, Some("f"))).is_err());
@@ -61,7 +61,7 @@ fn labels_are_compared_again_under_exclusive_open() {
         cluster: cluster(1),
     };
     let seen = |labels: &[(&str, OsdFsid)]| Reread {
-        entries: vec![entry(1, "x", "b", ""), entry(2, "x", "e", "")],
+        partitions: owned(&["b", "e"]),
         fs_uuid: None,
         labels: labels.iter().map(|(uuid, fsid)| ((*uuid).to_owned(), *fsid)).collect(),
     };

@@ -7,25 +7,26 @@ use crate::domain::osd::{OsdFsid, Role};
 
 /// Finding on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DiskFinding {
-    pub(crate) content: Content,
+pub struct DiskFinding {
+    /// What the disk carries.
+    pub content: Content,
     /// Proof of the OSD on the disk, if it is complete and of a kind that osd-migrate can wipe.
-    pub(crate) proof: Option<Proof>,
+    pub proof: Option<Proof>,
     /// OSD that the disk belongs to in any way, also if `content` is `Other`.
-    pub(crate) about: Option<OsdFsid>,
-    /// Parts of that OSD on other devices (`pieces`).
-    pub(crate) auxiliary: Vec<Piece>,
+    pub about: Option<OsdFsid>,
+    /// Parts of that OSD on other devices (`node::legacy::pieces`).
+    pub auxiliary: Vec<Piece>,
     /// Parts that the disk says are elsewhere: the unique guids of their partitions, if it names them.
-    pub(crate) elsewhere: BTreeMap<Role, Option<String>>,
-    /// Layer that hides the rest from an inspection of the disk alone (`volumes::within`).
-    pub(crate) layer: Option<Layer>,
+    pub elsewhere: BTreeMap<Role, Option<String>>,
+    /// Layer that hides the rest from an inspection of the disk alone (`node::volumes::within`).
+    pub layer: Option<Layer>,
     /// Bytes that the new OSD may use, if that is not the whole device.
-    pub(crate) usable_bytes: Option<u64>,
+    pub usable_bytes: Option<u64>,
 }
 
 impl DiskFinding {
     /// Returns a finding without a proof.
-    pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
+    pub fn plain(content: Content, about: Option<OsdFsid>) -> Self {
         Self {
             content,
             proof: None,
@@ -37,14 +38,15 @@ impl DiskFinding {
         }
     }
 
-    pub(crate) fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
+    /// Returns a finding of something that is no OSD, as a text.
+    pub fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
         Self::plain(Content::Other { what: what.into() }, about)
     }
 }
 
 /// Layer on a disk that hides the OSD on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Layer {
+pub enum Layer {
     /// A physical volume of LVM, by its uuid.
     Physical(String),
     /// An encrypted disk, by the uuid of its header.

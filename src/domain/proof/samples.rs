@@ -1,9 +1,10 @@
 //! Requests, proofs and findings for the tests of this folder: of osd.1 with the fsid 1 in the cluster 1.
 
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
-use crate::domain::osd::{ClusterFsid, DeviceIdentity, Kind, OsdFsid, OsdId, Role};
-use crate::node::disk::finding::DiskFinding;
-use crate::node::samples;
+use crate::domain::inspection::{Content, Evidence, NodeRequest, NodeTask, Proof, RecordId};
+use crate::domain::osd::{
+    ClusterFsid, DeviceIdentity, Kind, Layout, Mode, NodeName, ObjectStore, OsdFsid, OsdId, Role,
+};
+use crate::domain::proof::finding::DiskFinding;
 
 pub(super) fn fsid(n: u8) -> OsdFsid {
     format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
@@ -56,10 +57,18 @@ pub(super) fn request() -> NodeRequest {
     NodeRequest {
         record: RecordId("r2".into()),
         attempt: 1,
+        task: NodeTask::Rebuild,
+        node: NodeName("n".into()),
         cluster: cluster(1),
+        osd: OsdId(1),
         old: fsid(1),
         mon_host: String::new(),
-        ..samples::request("n")
+        evidence: None,
+        target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        device_class: None,
+        on_file: false,
+        db: None,
+        directory: None,
     }
 }
 
