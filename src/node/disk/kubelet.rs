@@ -57,7 +57,7 @@ impl Mapped {
     }
 }
 
-/// Parses `148662 0:5`.
+/// Parses `148662 0:5`, both padded with blanks.
 fn parsed(line: &str) -> Option<(u32, u32, u64)> {
     let mut words = line.split_whitespace();
     let inode = words.next()?.parse().ok()?;
@@ -94,7 +94,8 @@ mod tests {
         let root = tempfile::NamedTempFile::new().unwrap();
         let meta = root.as_file().metadata().unwrap();
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-        let at = parsed(&format!("{} {major}:{minor}\n", meta.ino())).unwrap();
+        // As losetup of util-linux 2.38 prints it.
+        let at = parsed(&format!("{:>8} {major:>8}:{minor:<3}\n", meta.ino())).unwrap();
         let mapped = Mapped([(at, "pv1".to_owned())].into());
         assert_eq!(mapped.of(root.path()).as_deref(), Some("pv1"));
         assert_eq!(mapped.of(Path::new("/dev/null")), None);

@@ -162,11 +162,10 @@ cmd_digest() { # NAME [PART]: prints the SHA-256 of a disk or of a partition, re
     dd if="$2" bs=1M iflag=direct status=none | sha256sum | cut -d" " -f1' - "$l" "$dev" || die "$dev could not be read"
 }
 
-# Prints the loop devices that kubelets of this lab attached to block volumes (losetup-kubelet): those with a number of the
-# lab. The path of their file is one in a mount namespace of a host, and so has no LAB_DIR.
+# Prints the loop devices that kubelets of this lab attached to block volumes (losetup-kubelet), as far as they are attached.
 kubelet_loops() {
-  losetup -n -l -O NAME,BACK-FILE | awk -v first="$(first_loop)" '{n = substr($1, 10) + 0}
-    index($2, "/volumeDevices/") && n >= first && n < first + 64 {print $1}'
+  local k
+  awk '$2 ~ /^kubelet-/ {print $3}' "$DIR/disks" | while read -r k; do [ ! -e "/sys/block/${k#/dev/}/loop" ] || echo "$k"; done
 }
 
 detach_disks() { # detaches loop devices on files of this lab; a mount that is being removed may use one for a moment
