@@ -97,6 +97,23 @@ mod tests {
     }
 
     #[test]
+    fn captured_local_volumes_have_node_disk_and_claim() {
+        let text = include_str!("../../tests/suite/fixtures/pvc/16.2.15/volumes.json");
+        let volumes: Vec<PersistentVolume> = serde_json::from_str(text).unwrap();
+        let found: Vec<_> = volumes.iter().map(|volume| local_volume(volume).unwrap()).collect();
+        let nodes = [("lab-pv-1", "h1"), ("lab-pv-2", "h2"), ("lab-pv-2db", "h2"), ("lab-pv-u1", "u1")];
+        assert_eq!(found.len(), nodes.len());
+        for (volume, (name, node)) in found.iter().zip(nodes) {
+            assert_eq!(
+                (volume.name.as_str(), volume.path.as_str()),
+                (name, &*format!("/dev/disk/by-id/{name}"))
+            );
+            assert_eq!((volume.nodes.clone(), volume.bytes), (Some([node.to_owned()].into()), Some(6 << 30)));
+            assert!(volume.is_block && volume.claim.as_deref().unwrap().starts_with("rook-ceph/set"));
+        }
+    }
+
+    #[test]
     fn storage_quantity_that_can_not_be_parsed_is_unknown() {
         for (text, expected) in [
             ("5368709120", Some(5 << 30)),

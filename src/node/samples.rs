@@ -16,6 +16,11 @@ pub(crate) fn said(release: &str, name: &str) -> String {
     read(&format!("inventory/{release}/{name}"))
 }
 
+/// Returns captured output about a node with OSDs on PersistentVolumeClaims: `fixtures/pvc`.
+pub(crate) fn on_claims(name: &str) -> String {
+    read(&format!("pvc/16.2.15/node/{name}"))
+}
+
 /// Returns the captured label of a part of a legacy OSD, by kind: `fixtures/legacy`.
 pub(crate) fn label(release: &str, kind: &str, part: &str) -> String {
     read(&format!("legacy/{release}/readers/label-{kind}-{part}.json"))

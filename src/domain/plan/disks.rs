@@ -55,7 +55,10 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
     let mut found = Disks { problems: nodes.left_out.clone(), ..Disks::default() };
     let inventories = youngest(seen);
     for (node, job) in &inventories {
-        let Some(inventory) = job.report.as_ref().and_then(|report| report.inventory.as_ref()) else {
+        let Some(report) = &job.report else { continue };
+        let Some(inventory) = &report.inventory else {
+            let why = report.problem.as_deref().unwrap_or("no reason is known");
+            found.problems.push((node.to_string(), format!("the inspection of its disks failed: {why}")));
             continue;
         };
         found.as_of = found.as_of.into_iter().chain([job.created_at]).min();

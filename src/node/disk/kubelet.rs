@@ -57,7 +57,7 @@ impl Mapped {
     }
 }
 
-/// Parses `148662 0:5`.
+/// Parses `148662 0:5`, both padded with blanks.
 fn parsed(line: &str) -> Option<(u32, u32, u64)> {
     let mut words = line.split_whitespace();
     let inode = words.next()?.parse().ok()?;
@@ -68,6 +68,7 @@ fn parsed(line: &str) -> Option<(u32, u32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::samples;
 
     fn backed_by(file: &str) -> Option<String> {
         let root = tempfile::tempdir().unwrap();
@@ -94,10 +95,30 @@ mod tests {
         let root = tempfile::NamedTempFile::new().unwrap();
         let meta = root.as_file().metadata().unwrap();
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-        let at = parsed(&format!("{} {major}:{minor}\n", meta.ino())).unwrap();
+        // As losetup of util-linux 2.38 prints it.
+        let at = parsed(&format!("{:>8} {major:>8}:{minor:<3}\n", meta.ino())).unwrap();
         let mapped = Mapped([(at, "pv1".to_owned())].into());
         assert_eq!(mapped.of(root.path()).as_deref(), Some("pv1"));
         assert_eq!(mapped.of(Path::new("/dev/null")), None);
         assert_eq!((parsed(""), parsed("x 0:5")), (None, None));
+    }
+
+    #[test]
+    fn captured_loop_devices_lead_to_the_disks_of_volumes() {
+        for node in ["h2", "u1"] {
+            let text = samples::on_claims(&format!("{node}.loops.txt"));
+            let (loops, disks) = text.split_once("$ stat").unwrap();
+            let disks: Vec<&str> = disks.lines().skip(1).collect();
+            // Each device has three commands, each with an answer of one line.
+            let answers: Vec<&str> = loops.lines().skip(1).step_by(2).collect();
+            assert!(!answers.is_empty());
+            for device in answers.chunks(3) {
+                let volume = backed_by(device[0]).unwrap();
+                let at = parsed(device[1]).unwrap();
+                let line = disks.iter().find(|line| line.ends_with(&format!("/by-id/{volume}"))).unwrap();
+                assert_eq!(parsed(line), Some(at), "{volume}");
+                assert_eq!(parsed(device[2]), None, "with --raw");
+            }
+        }
     }
 }

@@ -58,7 +58,8 @@ impl Query<'_> {
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
             Self::FreeLoop => ("losetup", &["--find"]),
             Self::LoopBacking(_) => {
-                ("losetup", &["--list", "--noheadings", "--raw", "--output", "BACK-INO,BACK-MAJ:MIN"])
+                // Not --raw: it escapes the blanks that pad the numbers (util-linux 2.38).
+                ("losetup", &["--list", "--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN"])
             }
             Self::Loops(_) => ("losetup", &["--list", "--noheadings", "--output", "NAME", "--associated"]),
         };
@@ -143,10 +144,7 @@ mod tests {
             (Query::Table(disk), "partx -g -r -o NR,START,SECTORS,TYPE,UUID,NAME /dev/sdb"),
             (Query::Label(disk), "ceph-bluestore-tool show-label --dev /dev/sdb"),
             (Query::FreeLoop, "losetup --find"),
-            (
-                Query::LoopBacking(disk),
-                "losetup --list --noheadings --raw --output BACK-INO,BACK-MAJ:MIN /dev/sdb",
-            ),
+            (Query::LoopBacking(disk), "losetup --list --noheadings --output BACK-INO,BACK-MAJ:MIN /dev/sdb"),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),
         ] {
             assert_eq!(said(&query), line);

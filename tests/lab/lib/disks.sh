@@ -20,8 +20,10 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
 
 # Each lab has its own range of numbers. `losetup -f` would return the lowest unused number, which may be that of a disk
 # that another lab has removed and will attach again.
+first_loop() { echo $((16 + 64 * (0x${LAB_ID: -6} % 1000))); }
 attach_loop() { # FILE -> /dev/loopN
-  local n first=$((16 + 64 * (0x${LAB_ID: -6} % 1000)))
+  local n first
+  first=$(first_loop)
   for ((n = first; n < first + 64; n++)); do
     [ ! -e "/sys/block/loop$n/loop/backing_file" ] && losetup -P "/dev/loop$n" "$1" && echo "/dev/loop$n" && return
   done
@@ -57,7 +59,7 @@ sync_dev() { # HOST: updates its /dev, /sys and /run/udev from its disks
     k=${l#/dev/}
     for part in "/sys/block/$k" "/sys/block/$k/$k"p*; do
       { read -r dev < "$part/dev"; } 2> /dev/null || continue
-      grep -qxs "$name" "$DIR/no-id" && name=-
+      { [[ $name = kubelet-* ]] || grep -qxs "$name" "$DIR/no-id"; } && name=-
       echo "${part##*/} $k ${dev%:*} ${dev#*:} $name"
     done
   done < <(cat "$DIR/disks"; file_loops "$h" | sed "s,.*,$h on-file /dev/&,") | nsenter -t "$p" -m -p bash "$SRC/lib/sync_dev.sh"
@@ -160,10 +162,17 @@ cmd_digest() { # NAME [PART]: prints the SHA-256 of a disk or of a partition, re
     dd if="$2" bs=1M iflag=direct status=none | sha256sum | cut -d" " -f1' - "$l" "$dev" || die "$dev could not be read"
 }
 
+# Prints the loop devices that kubelets of this lab attached to block volumes (losetup-kubelet), as far as they are attached.
+kubelet_loops() {
+  local k
+  awk '$2 ~ /^kubelet-/ {print $3}' "$DIR/disks" | while read -r k; do [ ! -e "/sys/block/${k#/dev/}/loop" ] || echo "$k"; done
+}
+
 detach_disks() { # detaches loop devices on files of this lab; a mount that is being removed may use one for a moment
   local l f h left
   for _ in {1..50}; do
     left=0
+    for l in $(kubelet_loops); do left=1; losetup -d "$l" 2> /dev/null; done # first: they keep the disks below in use
     for h in $NODES; do
       for l in $(file_loops "$h"); do left=1; losetup -d "/dev/$l" 2> /dev/null; done
     done

@@ -55,11 +55,19 @@ start_container_runtime() { # NODE: needs no API server
   containerd_config /run/containerd /var/lib/containerd > "$b/containerd.toml"
   run_in "$h" containerd containerd -c "$b/containerd.toml"
 }
+# Environment of `lab up`: NO_SHIM=1 starts the kubelets of h1 to h3 without losetup-kubelet, so that block volumes fail there;
+# KUBELET_V is the level of their logs.
 start_kubelet() { # NODE
-  local h=$1 b="$DIR/h/$1" ip
+  local h=$1 b="$DIR/h/$1" ip path=$PATH
   ip=$(address_of "$h")
   render "$SRC/manifests/kubelet.yaml" "ADDRESS=$ip" "DIR=$DIR" "CGROUP=$LAB_ID/$h" > "$b/kubelet.yaml"
-  run_in "$h" kubelet "$CACHE/bin/kubelet" --config="$b/kubelet.yaml" --kubeconfig="$DIR/kubelet-$h.conf" --hostname-override="$h" --node-ip="$ip"
+  if ! is_uml "$h" && [ -z "${NO_SHIM:-}" ]; then # u1 has a udevd and its own /sys
+    mkdir "$b/kubelet-bin"
+    render "$SRC/lib/losetup-kubelet" "DIR=$DIR" "HOST=$h" "FIRST=$(first_loop)" > "$b/kubelet-bin/losetup"
+    chmod 755 "$b/kubelet-bin/losetup"
+    path=$b/kubelet-bin:$PATH
+  fi
+  run_in "$h" kubelet env "PATH=$path" "$CACHE/bin/kubelet" --v="${KUBELET_V:-0}" --config="$b/kubelet.yaml" --kubeconfig="$DIR/kubelet-$h.conf" --hostname-override="$h" --node-ip="$ip"
 }
 
 start_kubernetes() {

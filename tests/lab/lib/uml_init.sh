@@ -39,7 +39,7 @@ ip link set vec0 up
 ip addr add "$net.$((10 + number))/24" dev vec0
 ip route add default via "$net.1" # "kubernetes" is 10.96.0.1 there (hosts.sh)
 sysctl -qw net.ipv4.ip_forward=1
-modprobe -a dm-mod dm-crypt veth bridge
+modprobe -a dm-mod dm-crypt veth bridge loop # kubelets attach loop devices to block volumes
 
 # A disk has no serial number here. The lab stores its name in a file before it attaches the disk. These rules create the
 # link /dev/disk/by-id/lab-NAME from it; all other rules are Debian's.

@@ -63,6 +63,21 @@ fn node_with_three_failed_inventories_holds_up_no_other() {
 }
 
 #[test]
+fn plan_says_of_which_nodes_the_inspection_failed_and_why() {
+    let mut run = Run::of(example::one_more());
+    run.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
+    let mut seen = run.seen();
+    let node = NodeName("h1".to_owned());
+    let job = seen.kube.inventories.values_mut().find(|job| job.node == node).unwrap();
+    let report = job.report.as_mut().unwrap();
+    (report.inventory, report.problem) = (None, Some("losetup exited with 1".to_owned()));
+    let disks = plan::disks(&run.policy, &run.ledger, &seen);
+    let failed = ("h1".to_owned(), "the inspection of its disks failed: losetup exited with 1".to_owned());
+    assert!(disks.problems.contains(&failed), "{:?}", disks.problems);
+    assert!(!disks.unseen.contains(&node) && disks.lines.iter().all(|line| line.node != node));
+}
+
+#[test]
 fn node_gets_one_inventory_in_each_run() {
     let mut run = Run::of(example::one_more());
     assert_eq!(run.finished(), []);

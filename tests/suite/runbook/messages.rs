@@ -194,6 +194,7 @@ fn each_rejection_of_a_disk_or_node_is_quoted() {
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([
         longest("src/domain/plan/inventories.rs", "inventory_failed"),
+        longest("src/domain/plan/disks.rs", "disks"),
         longest("src/domain/plan/provisioner.rs", "message_of"),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
