@@ -1,12 +1,13 @@
 """Each alert of the chart fires in a real Prometheus within two minutes of its real cause, and ends with the cause.
 
-A run whose Job is deleted while its OSD is down; a backfill that `ceph osd set norecover` stops; a disk that disappears
-before its rebuild. No rule is changed: none has `for`, and 90 s without a run are short enough. Only the intervals of
+A run whose Job is deleted while its OSD is down; the next run, whose ledger was deleted, which halts in its first
+iteration; a backfill that `ceph osd set norecover` stops; a disk that disappears before its rebuild. No rule is changed: none has `for`, and 90 s without a run are short enough. Only the intervals of
 Prometheus are shorter than usual. The program itself calls a backfill stalled after 10 minutes without progress, so the
 scenario takes a quarter of an hour. It writes up to 4 GiB an OSD. At the end, two OSDs backfill them, and the scenario
 prints the time left that `status` showed after a fifth beside the time that it took.
 """
 import datetime
+import json
 import shutil
 import subprocess
 import time
@@ -40,6 +41,7 @@ def run(world):
     prometheus = Prometheus(world, state_metrics)
     world.say(f"a Prometheus evaluates {len(prometheus.alerts)} alerts of the chart: {', '.join(prometheus.alerts)}")
     run_is_deleted(world, prometheus)
+    ledger_is_deleted(world, prometheus)
     backfill_stalls(world, prometheus)
     disk_disappears(world, prometheus)
     disk_is_back(world, prometheus)
@@ -86,11 +88,29 @@ def write(world):
     return world.background[-1]
 
 
+def ledger_is_deleted(world, prometheus):
+    """Deletes the ledger: the next run halts before Prometheus has scraped it, and knows nothing about the OSD."""
+    ledger = world.get("configmap", "osd-migrate-ledger")
+    world.kubectl("delete", "configmap", "osd-migrate-ledger")
+    job = start(world, KILLED)
+    world.until("the halt", 60, lambda: "[ledger-lost]" in world.log(job), pause=0.1)
+    since, what = time.monotonic(), "a run halted in its first iteration"
+    prometheus.fires("OsdMigrateHalted", since, what)
+    result = world.wait_for(job, 60)
+    assert result == HALTED, (result, world.log(job))
+    prometheus.fires("OsdMigrateJobFailed", since, what, job_name=job)
+    assert prometheus.firing("OsdMigrateNobodyAtWork"), "a run that halted at once hid that an OSD is down"
+    metadata = {key: ledger["metadata"][key] for key in ("name", "labels", "annotations") if key in ledger["metadata"]}
+    world.kubectl("delete", "configmap", "osd-migrate-ledger", "--ignore-not-found")
+    world.kubectl("create", "-f", "-", stdin=json.dumps(ledger | {"metadata": metadata}))
+    world.delete(job)
+
+
 def backfill_stalls(world, prometheus):
     """Prevents recovery before the OSD of the next run comes up."""
     world.lab("ceph", "osd", "set", "norecover")
     job = start(world, KILLED)
-    prometheus.ends("OsdMigrateNobodyAtWork", "OsdMigrateChangesLeft")
+    prometheus.ends("OsdMigrateNobodyAtWork", "OsdMigrateChangesLeft", "OsdMigrateHalted", "OsdMigrateJobFailed")
     backfill = lambda: (eta.progress(world) or {}).get("backfill")  # noqa: E731
     began = datetime.datetime.fromisoformat(world.until("the backfill", 240, backfill, pause=1)["since"])
     age = lambda: (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()  # noqa: E731
