@@ -1,10 +1,11 @@
 """Each alert of the chart fires in a real Prometheus within two minutes of its real cause, and ends with the cause.
 
-A run whose Job is deleted while its OSD is down; the next run, whose ledger was deleted, which halts in its first
-iteration; a backfill that `ceph osd set norecover` stops; a disk that disappears before its rebuild. No rule is changed: none has `for`, and 90 s without a run are short enough. Only the intervals of
-Prometheus are shorter than usual. The program itself calls a backfill stalled after 10 minutes without progress, so the
-scenario takes a quarter of an hour. It writes up to 4 GiB an OSD. At the end, two OSDs backfill them, and the scenario
-prints the time left that `status` showed after a fifth beside the time that it took.
+A run whose Job is deleted while its OSD is down; the next run, whose ledger was deleted, and which halts in its first
+iteration; a disk that disappears before its OSD is rebuilt; a backfill that `ceph osd set norecover` stops. No rule is
+changed: none has `for`, and 90 s without a run are short enough. Only the intervals of Prometheus are shorter than
+usual. The program itself calls a backfill stalled after 10 minutes without progress, so the scenario takes a quarter of
+an hour. It also writes up to 4 GiB an OSD, and prints the time left that `status` showed after a fifth of a backfill
+beside the time that the rest took.
 """
 import datetime
 import json
@@ -42,9 +43,9 @@ def run(world):
     world.say(f"a Prometheus evaluates {len(prometheus.alerts)} alerts of the chart: {', '.join(prometheus.alerts)}")
     run_is_deleted(world, prometheus)
     ledger_is_deleted(world, prometheus)
-    backfill_stalls(world, prometheus)
     disk_disappears(world, prometheus)
     disk_is_back(world, prometheus)
+    backfill_stalls(world, prometheus)
     assert not prometheus.alerts, f"no cause was shown for {prometheus.alerts}"
     prometheus.expect_silence()
     world.expect_migrated(before, fsids, range(OSDS))
@@ -106,29 +107,15 @@ def ledger_is_deleted(world, prometheus):
     world.delete(job)
 
 
-def backfill_stalls(world, prometheus):
-    """Prevents recovery before the OSD of the next run comes up."""
-    world.lab("ceph", "osd", "set", "norecover")
-    job = start(world, KILLED)
-    prometheus.ends("OsdMigrateNobodyAtWork", "OsdMigrateChangesLeft", "OsdMigrateHalted", "OsdMigrateJobFailed")
-    backfill = lambda: (eta.progress(world) or {}).get("backfill")  # noqa: E731
-    began = datetime.datetime.fromisoformat(world.until("the backfill", 240, backfill, pause=1)["since"])
-    age = lambda: (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()  # noqa: E731
-    world.until("ten minutes to pass", STALLS_AFTER, lambda: age() > STALLS_AFTER - 20, pause=2)
-    prometheus.expect_silence()
-    what = "the backfill had moved nothing for ten minutes"
-    prometheus.fires("OsdMigrateStalled", time.monotonic() - age() + STALLS_AFTER, what)
-    shown = eta.progress(world)["backfill"]
-    assert "ceph osd unset norecover" in shown["stalledBy"], shown
-    world.lab("ceph", "osd", "unset", "norecover")
-    prometheus.ends("OsdMigrateStalled")
-    assert world.wait_for(job, 600) == ("Complete", 0), world.log(job)
-    world.delete(job)
-
-
 def disk_disappears(world, prometheus):
-    """Removes a disk before its OSD is rebuilt: the OSD is quarantined, the run halts, its Job fails."""
-    job = start(world, BAD, LAST)
+    """Removes a disk before its OSD is rebuilt: the OSD is quarantined, the run halts, its Job fails.
+
+    The run first completes the OSD of the run that was deleted.
+    """
+    job = start(world, *range(OSDS))
+    prometheus.ends("OsdMigrateNobodyAtWork", "OsdMigrateChangesLeft", "OsdMigrateHalted", "OsdMigrateJobFailed")
+    completed = lambda: KILLED in [entry["osd"] for entry in world.closed()]  # noqa: E731
+    world.until(f"osd.{KILLED} to be migrated", 400, completed)
     faults.block_before_rebuild(world, BAD)
     world.lab("pull", f"osd{BAD}")
     faults.unblock_pods(world)
@@ -144,12 +131,32 @@ def disk_disappears(world, prometheus):
 
 
 def disk_is_back(world, prometheus):
-    """Retries the OSD, and migrates the last one."""
+    """Retries the OSD, and compares the time left with the truth."""
     world.command("retry", f"osd.{BAD}")
     eta.configure(world, eta.USUAL)
-    job = start(world, BAD, LAST)
+    job = start(world, BAD)
     prometheus.ends("OsdMigrateQuarantined", "OsdMigrateHalted", "OsdMigrateJobFailed")
-    eta.compare(world, job, [BAD, LAST])
+    eta.compare(world, job, BAD)
     eta.configure(world, eta.OWN)
     assert world.wait_for(job, 120) == ("Complete", 0), world.log(job)
+    world.delete(job)
+
+
+def backfill_stalls(world, prometheus):
+    """Prevents recovery before the OSD of a run comes up again."""
+    job = start(world, LAST)
+    world.until(f"osd.{LAST} to be destroyed", 120, lambda: faults.milestone(world, LAST, "rebuild"), pause=0.1)
+    world.lab("ceph", "osd", "set", "norecover")
+    backfill = lambda: (eta.progress(world) or {}).get("backfill")  # noqa: E731
+    began = datetime.datetime.fromisoformat(world.until("the backfill", 240, backfill, pause=1)["since"])
+    age = lambda: (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()  # noqa: E731
+    world.until("ten minutes to pass", STALLS_AFTER, lambda: age() > STALLS_AFTER - 20, pause=2)
+    prometheus.expect_silence()
+    what = "the backfill had moved nothing for ten minutes"
+    prometheus.fires("OsdMigrateStalled", time.monotonic() - age() + STALLS_AFTER, what)
+    shown = eta.progress(world)["backfill"]
+    assert "ceph osd unset norecover" in shown["stalledBy"], shown
+    world.lab("ceph", "osd", "unset", "norecover")
+    prometheus.ends("OsdMigrateStalled")
+    assert world.wait_for(job, 600) == ("Complete", 0), world.log(job)
     world.delete(job)

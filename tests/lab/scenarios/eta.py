@@ -19,33 +19,25 @@ def progress(world):
     return json.loads(world.command("status", "-o", "json"))["progress"]
 
 
-def compare(world, job, osds):
-    """Follows the backfills of a run, and prints for each OSD what `status` showed after a fifth, and the truth."""
-    shown, ended, present = {}, {}, None
-    while not world.result(job):
+def compare(world, job, osd):
+    """Follows the backfill of an OSD, and prints what `status` showed after a fifth beside the truth."""
+    shown = None
+    while True:
         backfill = (progress(world) or {}).get("backfill") or {}
-        now, osd = time.monotonic(), backfill.get("osd")
-        if present is not None and osd != present:
-            ended[present] = now
-        present = osd
-        if osd is None or osd in shown or not backfill["left"]:
-            continue
-        moved = 1 - backfill["leftBytes"] / backfill["totalBytes"]
-        if moved >= FIFTH:
-            shown[osd] = (now, moved, backfill)
+        now, is_present = time.monotonic(), backfill.get("osd") == osd
+        if shown and not is_present:
+            break
+        assert shown or not world.result(job), f"no time left was shown:\n{world.log(job)}"
+        moved = 1 - backfill["leftBytes"] / backfill["totalBytes"] if is_present else 0
+        if not shown and moved >= FIFTH and backfill["left"]:
+            shown = now, moved, backfill
             line = [line for line in world.command("status").splitlines() if f"osd.{osd}: " in line and " left" in line]
             world.say(f"status: {line[0].strip() if line else backfill}")
-    if present is not None:
-        ended[present] = time.monotonic()
-    assert shown.keys() == ended.keys() == set(osds), (shown, ended, world.log(job))
-    for osd, (at, moved, backfill) in shown.items():
-        report(world, osd, ended[osd] - at, moved, backfill)
-
-
-def report(world, osd, took, moved, backfill):
-    shortest, longest = backfill["left"]["shortestSeconds"], backfill["left"]["longestSeconds"]
+        time.sleep(0.5)
+    at, moved, backfill = shown
+    took, (shortest, longest) = now - at, (backfill["left"][f"{which}Seconds"] for which in ("shortest", "longest"))
     off = (shortest + longest) / 2 / took - 1
     world.say(
-        f"ETA of osd.{osd} after {moved:.0%} of {backfill['totalBytes'] / GIB:.2f} GiB: {shortest} to {longest} s left; it "
-        f"took {took:.0f} s; the middle is off by {off:+.0%}"
+        f"ETA of osd.{osd} after {moved:.0%} of {backfill['totalBytes'] / GIB:.2f} GiB: {shortest} to {longest} s left; "
+        f"it took {took:.0f} s; the middle is off by {off:+.0%}"
     )
