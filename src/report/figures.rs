@@ -15,6 +15,8 @@ use crate::report::{Event, RunProgress};
 pub struct Figures {
     /// Time of the last iteration that observed the cluster.
     pub iteration_at: Option<DateTime<Utc>>,
+    /// Whether an event had the ledger: without it, nothing is known about OSDs and changes.
+    pub has_ledger: bool,
     /// OSDs by state.
     pub osds: Osds,
     /// OSDs that are down because of their migration.
@@ -114,6 +116,7 @@ impl Figures {
     }
 
     fn of_ledger(&mut self, ledger: &Ledger) {
+        self.has_ledger = true;
         self.osds.in_progress = count(ledger.in_flight().count());
         self.osds.quarantined = count(ledger.quarantined().count());
         self.down = count(ledger.records.values().filter(|record| record.down_since.is_some()).count());
@@ -133,6 +136,7 @@ impl Figures {
 
     /// Takes up the end of a run, which may have observed nothing but the end.
     fn of_summary(&mut self, summary: &Summary) {
+        self.has_ledger = true;
         self.osds.quarantined = count(summary.quarantined.len());
         self.osds.refused = count(summary.refused.len());
         self.osds.queued = count(summary.unconfirmed.len() + summary.skipped.len());

@@ -78,17 +78,21 @@ impl Listener {
 
     /// Waits until each client that scraped lately has scraped once more, or until the limit.
     ///
-    /// Without such a client, this returns at once.
-    pub async fn scraped_once_more(&self, limit: Duration) {
+    /// Without such a client, this returns at once, or after the first scrape if `awaits_first`.
+    pub async fn scraped_once_more(&self, awaits_first: bool, limit: Duration) {
         let began = now();
         let wanted: Vec<IpAddr> = {
             let last = self.scrapes.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.iter().filter(|(_, at)| began - **at <= GONE_AFTER).map(|(client, _)| *client).collect()
         };
+        let is_seen = || match wanted.as_slice() {
+            [] => !awaits_first || self.scrapes.any_after(began),
+            wanted => wanted.iter().all(|client| self.scrapes.is_after(*client, began)),
+        };
         let all = async {
             loop {
                 let scraped = self.scrapes.scraped.notified();
-                if wanted.iter().all(|client| self.scrapes.is_after(*client, began)) {
+                if is_seen() {
                     return;
                 }
                 scraped.await;
@@ -109,6 +113,11 @@ impl Scrapes {
     fn is_after(&self, client: IpAddr, time: Instant) -> bool {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(&client).is_some_and(|at| *at > time)
+    }
+
+    fn any_after(&self, time: Instant) -> bool {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.values().any(|at| *at > time)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,7 +30,8 @@ type Seconds = Counter<f64, AtomicU64>;
 
 /// Metrics of a run.
 pub struct Metrics {
-    registry: Registry,
+    of_run: Registry,
+    of_osds: Registry,
     osds: Family<Label, Gauge>,
     down: Gauge,
     left: Gauge,
@@ -45,32 +46,35 @@ pub struct Metrics {
     waited: Family<Label, Seconds>,
     node_jobs: Family<Label, Counter>,
     failures: Family<Label, Counter>,
-    has_observed: AtomicBool,
+    shows_run: AtomicBool,
+    shows_osds: AtomicBool,
 }
 
 impl Default for Metrics {
     #[rustfmt::skip] // one metric a line, as in the page
     fn default() -> Self {
-        let mut all = Registry::with_prefix(PREFIX);
+        let (mut run, mut osds) = (Registry::with_prefix(PREFIX), Registry::with_prefix(PREFIX));
         let metrics = Self {
-            osds: added(&mut all, "osds", "OSDs by state", None),
-            down: added(&mut all, "osds_down", "OSDs that are down because of their migration", None),
-            left: added(&mut all, "left", "Bytes that are left to move", Some(Unit::Bytes)),
-            moved: added(&mut all, "moved", "Bytes that were moved", Some(Unit::Bytes)),
-            rate: added(&mut all, "rate_bytes_per_second", "Rate of the backfill, 0 if unknown", None),
-            stalled: added(&mut all, "stalled", "Whether the backfill in progress makes no progress", None),
-            changes: added(&mut all, "temporary_change", "Whether a temporary change may be in place", None),
-            halted: added(&mut all, "halted", "Whether the run halted: a person is needed", None),
-            halt: added(&mut all, "halt_info", "Code of the halt", None),
-            finished: added(&mut all, "finished", "Whether the run finished", None),
-            iteration: added(&mut all, "last_iteration_timestamp", "Time of the last iteration", Some(Unit::Seconds)),
-            waited: added(&mut all, "wait", "Time for which the run waited, by code", Some(Unit::Seconds)),
-            node_jobs: added(&mut all, "node_jobs", "Node Jobs that were created, by task", None),
-            failures: added(&mut all, "failures", "Failures by kind; the run tries again", None),
-            has_observed: AtomicBool::new(false),
-            registry: Registry::default(),
+            osds: added(&mut osds, "osds", "OSDs by state", None),
+            down: added(&mut osds, "osds_down", "OSDs that are down because of their migration", None),
+            left: added(&mut osds, "left", "Bytes that are left to move", Some(Unit::Bytes)),
+            moved: added(&mut osds, "moved", "Bytes that were moved", Some(Unit::Bytes)),
+            rate: added(&mut osds, "rate_bytes_per_second", "Rate of the backfill, 0 if unknown", None),
+            stalled: added(&mut osds, "stalled", "Whether the backfill in progress makes no progress", None),
+            changes: added(&mut osds, "temporary_change", "Whether a temporary change may be in place", None),
+            halted: added(&mut run, "halted", "Whether the run halted: a person is needed", None),
+            halt: added(&mut run, "halt_info", "Code of the halt", None),
+            finished: added(&mut run, "finished", "Whether the run finished", None),
+            iteration: added(&mut osds, "last_iteration_timestamp", "Time of the last iteration", Some(Unit::Seconds)),
+            waited: added(&mut run, "wait", "Time for which the run waited, by code", Some(Unit::Seconds)),
+            node_jobs: added(&mut run, "node_jobs", "Node Jobs that were created, by task", None),
+            failures: added(&mut run, "failures", "Failures by kind; the run tries again", None),
+            shows_run: AtomicBool::new(false),
+            shows_osds: AtomicBool::new(false),
+            of_run: Registry::default(),
+            of_osds: Registry::default(),
         };
-        Self { registry: all, ..metrics }
+        Self { of_run: run, of_osds: osds, ..metrics }
     }
 }
 
@@ -90,6 +94,36 @@ where
 impl Metrics {
     /// Takes over the present figures.
     pub fn set(&self, figures: &Figures) {
+        self.set_run(figures);
+        if figures.has_ledger {
+            self.set_osds(figures);
+        }
+    }
+
+    fn set_run(&self, figures: &Figures) {
+        self.halted.set(figures.halted.is_some().into());
+        if let Some(code) = figures.halted {
+            self.halt.get_or_create(&[("code", code)]).set(1);
+        }
+        self.finished.set(figures.finished.into());
+        for (code, waited) in &figures.waited {
+            let counter = self.waited.get_or_create(&[("code", *code)]);
+            counter.inc_by((waited.as_seconds_f64() - counter.get()).max(0.0));
+        }
+        for (counters, label, counts) in
+            [(&self.node_jobs, "task", &figures.node_jobs), (&self.failures, "kind", &figures.failures)]
+        {
+            for (value, count) in counts {
+                let counter = counters.get_or_create(&[(label, *value)]);
+                counter.inc_by(count.saturating_sub(counter.get()));
+            }
+        }
+        if figures.iteration_at.is_some() || figures.halted.is_some() {
+            self.shows_run.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn set_osds(&self, figures: &Figures) {
         let osds = &figures.osds;
         let states = [
             ("done", osds.done),
@@ -109,37 +143,24 @@ impl Metrics {
         for (change, is_saved) in &figures.changes {
             self.changes.get_or_create(&[("change", *change)]).set((*is_saved).into());
         }
-        self.halted.set(figures.halted.is_some().into());
-        if let Some(code) = figures.halted {
-            self.halt.get_or_create(&[("code", code)]).set(1);
-        }
-        self.finished.set(figures.finished.into());
-        for (code, waited) in &figures.waited {
-            let counter = self.waited.get_or_create(&[("code", *code)]);
-            counter.inc_by((waited.as_seconds_f64() - counter.get()).max(0.0));
-        }
-        for (counters, label, counts) in
-            [(&self.node_jobs, "task", &figures.node_jobs), (&self.failures, "kind", &figures.failures)]
-        {
-            for (value, count) in counts {
-                let counter = counters.get_or_create(&[(label, *value)]);
-                counter.inc_by(count.saturating_sub(counter.get()));
-            }
-        }
         if let Some(at) = figures.iteration_at {
             self.iteration.set(seconds(at));
-            self.has_observed.store(true, Ordering::Relaxed);
+            self.shows_osds.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns the text; without metrics until an iteration observed the cluster.
+    /// Returns the text, with the metrics that are known.
     ///
-    /// A process that only waits for the Lease knows nothing, and must not say 0.
+    /// A process that only waits for the Lease knows nothing, and must not say 0. A run that halts before it
+    /// had the ledger knows nothing about OSDs: their last values, of the run before, stay.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        match self.has_observed.load(Ordering::Relaxed).then(|| encode(&mut text, &self.registry)) {
-            Some(Ok(())) => text,
-            Some(Err(_)) | None => NOTHING.to_owned(),
+        let all = [(&self.shows_run, &self.of_run), (&self.shows_osds, &self.of_osds)];
+        let mut shown = all.into_iter().filter(|(is_shown, _)| is_shown.load(Ordering::Relaxed));
+        let encoded = shown.try_for_each(|(_, registry)| encode_registry(&mut text, registry));
+        match encoded.and_then(|()| encode_eof(&mut text)) {
+            Ok(()) => text,
+            Err(std::fmt::Error) => NOTHING.to_owned(),
         }
     }
 }

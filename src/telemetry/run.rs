@@ -84,7 +84,7 @@ impl RunTelemetry {
     /// Ends the telemetry of a run that ended by itself.
     ///
     /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go.
-    /// Without a scrape so far, nothing waits.
+    /// Without a scrape so far, only a run that needs a person waits: it may halt in its first iteration.
     ///
     /// `error` is the reason of an end without a halt that needs a person, too.
     pub async fn end(&mut self, error: Option<&str>, progress: &RunProgress, now: DateTime<Utc>) {
@@ -98,7 +98,7 @@ impl RunTelemetry {
                 figures.halted = Some(OF_ERROR);
                 metrics.set(&figures);
             }
-            listener.scraped_once_more(LAST_SCRAPE).await;
+            listener.scraped_once_more(figures.halted.is_some(), LAST_SCRAPE).await;
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use osd_migrate::domain::next::{Halt, Summary};
 use osd_migrate::report::{Event, Figures};
 use osd_migrate::telemetry::{Listener, Metrics, RunTelemetry};
 
@@ -25,7 +26,8 @@ pub(super) async fn asked(address: SocketAddr, request: &str) -> String {
 async fn listener() -> (Listener, SocketAddr) {
     let metrics = Arc::new(Metrics::default());
     let mut figures = Figures::default();
-    figures.add(&Event::Conflict, &progress().borrow(), Play::new().sim.borrow().world.at);
+    let nothing = Summary::default();
+    figures.add(&Event::Finished(&nothing), &progress().borrow(), Play::new().sim.borrow().world.at);
     metrics.set(&figures);
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let listener = Listener::on(socket, metrics).unwrap();
@@ -80,7 +82,7 @@ async fn run_that_was_never_scraped_ends_at_once() {
     let (listener, address) = listener().await;
     // A probe of the kubelet is no scrape.
     asked(address, "GET /healthz HTTP/1.1").await;
-    let ends = listener.scraped_once_more(Duration::from_secs(45));
+    let ends = listener.scraped_once_more(false, Duration::from_secs(45));
     tokio::time::timeout(Duration::from_secs(5), ends).await.unwrap();
 }
 
@@ -89,13 +91,31 @@ async fn run_that_was_scraped_stays_until_the_next_scrape() {
     let (listener, address) = listener().await;
     asked(address, "GET /metrics HTTP/1.1").await;
     let short = Duration::from_millis(100);
-    let ends = listener.scraped_once_more(Duration::from_secs(45));
+    let ends = listener.scraped_once_more(false, Duration::from_secs(45));
     tokio::pin!(ends);
     assert!(tokio::time::timeout(short, &mut ends).await.is_err(), "it ended without a scrape");
     asked(address, "GET /metrics HTTP/1.1").await;
     tokio::time::timeout(Duration::from_secs(5), ends).await.unwrap();
     // A Prometheus that went away does not hold up the end for longer than the limit.
-    tokio::time::timeout(Duration::from_secs(5), listener.scraped_once_more(short)).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), listener.scraped_once_more(false, short)).await.unwrap();
+}
+
+#[tokio::test]
+async fn run_that_halts_at_once_stays_for_its_first_scrape() {
+    let (metrics, mut telemetry) = (Arc::new(Metrics::default()), RunTelemetry::default());
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = Listener::on(socket, Arc::clone(&metrics)).unwrap();
+    let address = listener.address();
+    telemetry.serve(metrics, listener);
+    let (progress, now) = (progress().take(), Play::new().sim.borrow().world.at);
+    let halt = Halt::CrashLoop { job: "x".to_owned(), starts: 10 };
+    telemetry.add(&Event::Halted(&halt), &progress, now);
+    let ends = telemetry.end(None, &progress, now);
+    tokio::pin!(ends);
+    let short = Duration::from_millis(100);
+    assert!(tokio::time::timeout(short, &mut ends).await.is_err(), "it ended without a scrape");
+    let (scrape, ()) = tokio::join!(asked(address, "GET /metrics HTTP/1.1"), &mut ends);
+    assert!(scrape.contains("\nosd_migrate_halted 1\n"), "{scrape}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use chrono::{DateTime, TimeDelta};
 
 use osd_migrate::domain::act::{Act, NodeAct};
+use osd_migrate::domain::next::Halt;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::report::{Event, Figures};
 use osd_migrate::sim::Happening;
@@ -96,6 +97,20 @@ fn metrics_of_a_halt_have_its_code_and_the_osd_that_is_down() {
     assert_eq!(end["osd_migrate_halt_info{code=\"id-purged-externally\"}"], 1.0, "{end:?}");
     assert_eq!(end["osd_migrate_osds_down"], 1.0);
     assert_eq!(end["osd_migrate_finished"], 0.0);
+}
+
+/// Checks that such a run does not replace the last values of the run before, which the alerts ask for.
+#[test]
+fn halt_before_the_ledger_is_known_says_nothing_about_osds() {
+    let (metrics, mut figures) = (Metrics::default(), Figures::default());
+    let now = Play::new().sim.borrow().world.at;
+    let halt = Halt::CrashLoop { job: "x".to_owned(), starts: 10 };
+    figures.add(&Event::Halted(&halt), &progress().borrow(), now);
+    metrics.set(&figures);
+    let all = series(&metrics.text());
+    let names: Vec<_> = all.keys().map(String::as_str).collect();
+    let code = "osd_migrate_halt_info{code=\"crash-loop\"}";
+    assert_eq!(names, ["osd_migrate_finished", code, "osd_migrate_halted"], "{all:?}");
 }
 
 #[test]

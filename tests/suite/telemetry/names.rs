@@ -17,6 +17,7 @@ fn text() -> String {
     let some = |names: &[&'static str]| names.iter().map(|name| (*name, 1)).collect::<BTreeMap<_, _>>();
     let mut figures = Figures {
         iteration_at: Some(chrono::DateTime::UNIX_EPOCH),
+        has_ledger: true,
         changes: temporary::ALL.iter().map(|change| (change.name, true)).collect(),
         halted: Some("crash-loop"),
         node_jobs: some(

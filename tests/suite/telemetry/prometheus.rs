@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use osd_migrate::domain::next::Halt;
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::{Halt, Saving};
 use osd_migrate::report::Event;
 use osd_migrate::telemetry::{Listener, Metrics, RunTelemetry};
 
@@ -92,7 +93,8 @@ async fn prometheus_sees_a_halt_after_the_pod_is_gone() {
     let mut telemetry = RunTelemetry::default();
     telemetry.serve(metrics, listener);
     let (progress, now) = (progress().take(), chrono::DateTime::UNIX_EPOCH);
-    telemetry.add(&Event::Conflict, &progress, now);
+    let saved = Event::Saved { osd: None, why: &Saving::Closing, ledger: &Ledger::default() };
+    telemetry.add(&saved, &progress, now);
     let has =
         |count: usize| move |answer: &Value| answer["data"]["result"].as_array().unwrap().len() == count;
     // All states are there, and the counters and times are read, too.
