@@ -71,6 +71,17 @@ mod tests {
     }
 
     #[test]
+    fn captured_pvcs_are_bound_block_volumes_of_their_sets() {
+        let text = include_str!("../../tests/suite/fixtures/pvc/16.2.15/claims.json");
+        let captured: Vec<Value> = serde_json::from_str(text).unwrap();
+        assert!(captured.len() > 3);
+        for (name, pvc) in captured.into_iter().map(read) {
+            assert!(pvc.set.is_some_and(|set| name.starts_with(&format!("{set}-"))), "{name}");
+            assert!(pvc.is_block && !pvc.is_for_one_pod && !pvc.is_deleted, "{name}");
+        }
+    }
+
+    #[test]
     fn pvc_without_a_volume_mode_has_a_file_system() {
         let (_, pvc) = read(json!({"metadata": {"name": "a"}, "spec": {}}));
         assert!(!pvc.is_block && !pvc.is_for_one_pod && pvc.set.is_none() && pvc.phase.is_empty());

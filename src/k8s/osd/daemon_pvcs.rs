@@ -32,6 +32,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::domain::osd::Mode;
+    use crate::k8s::osd::daemon;
 
     fn deployment(labels: &Value, env: &Value, pvcs: &[&str]) -> Value {
         let volumes: Vec<_> = pvcs
@@ -49,6 +51,22 @@ mod tests {
         let expected = OnPvcs { data: Some("set1-data-0a".to_owned()), set: Some("set1".to_owned()) };
         assert_eq!(found, Some(expected));
         assert_eq!(on_pvcs(&deployment(&json!({"ceph-osd-id": "3"}), &json!([]), &[])), None);
+    }
+
+    #[test]
+    fn captured_deployments_on_pvcs_name_pvc_and_device_set() {
+        let captured = [
+            (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/plain.deployment.json"), "set1", false),
+            (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/database.deployment.json"), "set2", false),
+            (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/encrypted.deployment.json"), "set3", true),
+        ];
+        for (text, set, is_encrypted) in captured {
+            let daemon = daemon::parse(&serde_json::from_str(text).unwrap()).unwrap().daemon;
+            let on = daemon.on_pvcs.unwrap();
+            assert_eq!(on.set.as_deref(), Some(set));
+            assert!(on.data.is_some_and(|pvc| pvc.starts_with(&format!("{set}-data-0"))));
+            assert_eq!((daemon.opens_encryption, daemon.mode), (is_encrypted, Some(Mode::Raw)), "{set}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 """OSDs on PersistentVolumeClaims (storageClassDeviceSets): one on each of h1 to h3, and with --full an encrypted one on u1.
 
-This version does not migrate them, and says so. Neither their disks nor the loop devices that kubelets attach to them
-are available for new OSDs, and an OSD whose Deployment was deleted is not started as an OSD of the host.
+`plan` compares them with their sets. This version does not migrate them, and says so. Neither their disks nor the loop
+devices that kubelets attach to them are available for new OSDs, and an OSD whose Deployment was deleted is not started
+as an OSD of the host.
 """
 import json
 
@@ -24,7 +25,7 @@ def run(world):
     world.lab("write", "100")
     world.lab("wait-clean", "120")
     shown_by_kubernetes(world, claims)
-    refused(world, osds)
+    compared(world, osds, claims)
     not_available(world, osds)
     not_adopted(world, osds)
 
@@ -43,17 +44,25 @@ def on_claim(world, osd, host, name):
     return claim
 
 
-def declare(world, osds):
-    """Declares the sets, and all disks of all nodes, so that nothing but the PersistentVolumes excludes their disks."""
+def declare(world, osds, **changes):
+    """Declares the sets, and all disks of all nodes, so that nothing but the PersistentVolumes excludes their disks.
+
+    `changes`: for some sets, by name, what they declare otherwise; None leaves the set out.
+    """
     sets = [
-        {"name": name, "count": 1, "portable": False, "encrypted": osd in ENCRYPTED, "volumeClaimTemplates": [template(role) for role in roles(osd)]}
+        {"name": name, "count": 1, "portable": False, "encrypted": osd in ENCRYPTED, "volumeClaimTemplates": templates(roles(osd)), **(changes.get(name) or {})}
         for osd, (_, name) in osds.items()
+        if changes.get(name, {}) is not None
     ]
     world.storage(useAllDevices=True, storageClassDeviceSets=sets)
 
 
 def roles(osd):
     return ["data", "metadata"] if osd == WITH_DB else ["data"]
+
+
+def templates(names):
+    return [template(name) for name in names]
 
 
 def template(role):
@@ -74,14 +83,28 @@ def shown_by_kubernetes(world, claims):
     world.say(f"{len(claims)} OSDs on claims are up and in, in the pods that Ceph names")
 
 
-def refused(world, osds):
-    """Checks that `plan` says of each of them why it is left as it is, and of no other OSD."""
-    rows = {row["osd"]: row for row in answer(finished(world, "plan", ["plan", "-o", "json"], 60))["osds"]}
-    assert {osd for osd, row in rows.items() if row["class"] == "Refused"} == set(osds), rows
-    for osd in osds:
-        assert "PersistentVolumeClaim" in rows[osd]["why"], rows[osd]
-    print(f"    osd.{min(osds)}: {rows[min(osds)]['why']}", flush=True)
-    world.say("plan refuses each of them, and says that it is on a PersistentVolumeClaim")
+def compared(world, osds, claims):
+    """Checks that `plan` compares each of them with its set, and no other OSD."""
+    expect_plan(world, "as-declared", claims, dict.fromkeys(osds, "as declared"))
+    declare(world, osds, set1={"encrypted": True}, set2=None, set3={"volumeClaimTemplates": templates(["data", "metadata"])})
+    expected = {
+        3: "not encrypted, declared encrypted",
+        4: "does not declare its device set `set2`",
+        5: "its database is with its data, declared on a PVC (template `metadata` of `set3`)",
+    }
+    expect_plan(world, "changed", claims, {**dict.fromkeys(osds, "as declared"), **expected})
+    declare(world, osds)
+    world.say(f"plan compares {len(osds)} OSDs on claims with their sets: as declared, and three differences")
+
+
+def expect_plan(world, name, claims, reasons):
+    """Checks the class, the reason and the claim of each of these OSDs in the plan."""
+    rows = {row["osd"]: row for row in answer(finished(world, f"plan-{name}", ["plan", "-o", "json"], 60))["osds"]}
+    for osd, reason in reasons.items():
+        kind = "Conforming" if reason == "as declared" else "Refused"
+        assert (rows[osd]["class"], rows[osd]["pvc"]) == (kind, claims[osd]) and reason in rows[osd]["why"], rows[osd]
+        print(f"    osd.{osd} on {claims[osd]}: {rows[osd]['why']}", flush=True)
+    assert not [row for osd, row in rows.items() if osd not in reasons and row["pvc"]], rows
 
 
 def inventory(world, name):
