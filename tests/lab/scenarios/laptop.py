@@ -98,7 +98,7 @@ class Watched:
 
 
 def names(world):
-    return {job["metadata"]["name"] for job in world.get("jobs")["items"]}
+    return {job["metadata"]["name"] for job in world.list("jobs")}
 
 
 def typed(world, *args):

@@ -135,6 +135,10 @@ class World:
         done = self.lab("kubectl", "-n", NAMESPACE, "get", *args, "-o", "json", "--ignore-not-found")
         return json.loads(done.stdout) if done.stdout.strip() else None
 
+    def list(self, *args):
+        """Returns the objects of a kind; kubectl prints nothing if there are none."""
+        return (self.get(*args) or {"items": []})["items"]
+
     def ceph(self, *args):
         return json.loads(self.lab("ceph", *args, "-f", "json").stdout)
 
