@@ -154,8 +154,9 @@ def backfill_stalls(world, prometheus):
     prometheus.expect_silence()
     what = "the backfill had moved nothing for ten minutes"
     prometheus.fires("OsdMigrateStalled", time.monotonic() - age() + STALLS_AFTER, what)
-    shown = eta.progress(world)["backfill"]
-    assert "ceph osd unset norecover" in shown["stalledBy"], shown
+    cause = lambda: eta.progress(world)["backfill"]["stalledBy"]  # noqa: E731
+    found = world.until("status to name the cause", 30, cause)  # a run stores its status every 10 s
+    assert "ceph osd unset norecover" in found, found
     world.lab("ceph", "osd", "unset", "norecover")
     prometheus.ends("OsdMigrateStalled")
     assert world.wait_for(job, 600) == ("Complete", 0), world.log(job)

@@ -37,7 +37,5 @@ def compare(world, job, osd):
     at, moved, backfill = shown
     took, (shortest, longest) = now - at, (backfill["left"][f"{which}Seconds"] for which in ("shortest", "longest"))
     off = (shortest + longest) / 2 / took - 1
-    world.say(
-        f"ETA of osd.{osd} after {moved:.0%} of {backfill['totalBytes'] / GIB:.2f} GiB: {shortest} to {longest} s left; "
-        f"it took {took:.0f} s; the middle is off by {off:+.0%}"
-    )
+    said = f"{shortest} to {longest} s left; it took {took:.0f} s; the middle is off by {off:+.0%}"
+    world.say(f"ETA of osd.{osd} after {moved:.0%} of {backfill['totalBytes'] / GIB:.2f} GiB: {said}")

@@ -26,7 +26,7 @@ SECONDS = 120
 
 
 def install():
-    """Installs Helm, Debian's Prometheus and kube-state-metrics if they are missing, and returns the path of the last."""
+    """Installs Helm, Debian's Prometheus and kube-state-metrics, and returns the path of the last."""
     build = os.path.join(HERE, "..", "..", "build")
     subprocess.run([os.path.join(build, "install"), "helm", "promtool", "state-metrics"], check=True)
     text = f". {build}/lib.sh; echo $KUBE_STATE_METRICS_ROOT/kube-state-metrics"
