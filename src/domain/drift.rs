@@ -111,8 +111,8 @@ impl fmt::Display for Finding {
             Self::OsdWithoutDeployment { osd } => {
                 write!(
                     f,
-                    "{osd} has no Deployment. If a run finds its disk, the run creates the Deployment. To \
-                     inspect the disks: osd-migrate -n NAMESPACE plan --inventory"
+                    "{osd} has no Deployment. If a run finds its disk, the run creates the Deployment; for \
+                     an OSD on a PVC, Rook does. To inspect the disks: osd-migrate -n NAMESPACE plan --inventory"
                 )
             }
             Self::DeploymentWithoutOsd { name, osd } => write!(

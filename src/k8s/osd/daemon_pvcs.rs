@@ -57,8 +57,16 @@ mod tests {
     fn captured_deployments_on_pvcs_name_pvc_and_device_set() {
         let captured = [
             (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/plain.deployment.json"), "set1", false),
-            (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/database.deployment.json"), "set2", false),
-            (include_str!("../../../tests/suite/fixtures/pvc/16.2.15/encrypted.deployment.json"), "set3", true),
+            (
+                include_str!("../../../tests/suite/fixtures/pvc/16.2.15/database.deployment.json"),
+                "set2",
+                false,
+            ),
+            (
+                include_str!("../../../tests/suite/fixtures/pvc/16.2.15/encrypted.deployment.json"),
+                "set3",
+                true,
+            ),
         ];
         for (text, set, is_encrypted) in captured {
             let daemon = daemon::parse(&serde_json::from_str(text).unwrap()).unwrap().daemon;
