@@ -8,9 +8,10 @@ registry_program() {
   local t program="$CACHE/bin/docker-registry"
   [ ! -x "$program" ] || return 0
   t=$(mktemp -d "$CACHE/registry.XXXXXX")
-  # apt's own user may not write there
-  (cd "$t" && apt-get download -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root docker-registry && dpkg -x ./*.deb tree) > "$t/log" 2>&1 ||
-    { cat "$t/log" >&2; die "Debian's package docker-registry cannot be downloaded. Update the lists of packages: apt-get update"; }
+  # apt's own user may not write there; a fresh computer has no lists of packages
+  download() { (cd "$t" && apt-get download -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root docker-registry); }
+  { download || { apt-get update -qq && download; } && dpkg -x "$t"/*.deb "$t/tree"; } > "$t/log" 2>&1 ||
+    { cat "$t/log" >&2; die "Debian's package docker-registry cannot be downloaded"; }
   mv "$t/tree/usr/bin/docker-registry" "$program"
   rm -rf "$t"
 }
