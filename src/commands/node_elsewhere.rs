@@ -1,4 +1,4 @@
-//! What takes the place of `node.rs` on systems other than Linux, where no node Job runs.
+//! Takes the place of `node.rs` on systems other than Linux, where no node Job runs.
 
 use std::ffi::OsString;
 use std::future::{Ready, ready};

@@ -89,14 +89,15 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 (None, Some(onto)) => onto.db.clone(),
                 (None, None) => databases.remove(&osd).and_then(Result::ok),
             };
-            let mounted = || seen.kube.daemons.get(&osd)?.data_dir.clone();
+            let daemon = seen.kube.daemons.get(&osd);
+            let mounted = || daemon?.data_dir.clone();
             let directory = || record.and_then(path).or_else(mounted);
             Line {
                 osd,
                 host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
                 becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
                 directory: kind.filter(|kind| kind.in_directory()).and_then(|_| directory()),
-                pvc: seen.kube.daemons.get(&osd).and_then(|daemon| daemon.on_pvcs.as_ref()?.data.clone()),
+                pvc: daemon.and_then(|daemon| daemon.on_pvcs.as_ref()?.data.clone()),
                 onto,
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),

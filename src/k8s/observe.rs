@@ -85,8 +85,8 @@ impl K8s {
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        kube.local_volumes = self.local_volumes(!kube.inventories.is_empty()).await?;
-        kube.pvcs = self.pvcs(&kube.daemons).await?;
+        (kube.local_volumes, kube.pvcs) =
+            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.pvcs(&kube.daemons))?;
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();

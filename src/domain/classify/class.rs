@@ -85,6 +85,12 @@ impl Refusal {
     }
 }
 
+impl From<PvcRefusal> for Refusal {
+    fn from(why: PvcRefusal) -> Self {
+        Self::OnPvc(why)
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,8 +3,8 @@
 use super::class::{Class, Mismatch, Refusal, listed};
 use super::differences::differences;
 use super::kind;
+use super::obstacles::{is_no_way_back, obstacle};
 use super::on_pvc;
-use super::release::keeps_ids;
 use super::target::{Target, target};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use crate::domain::osd::{Kind, Layout, Mode, OsdId};
@@ -28,9 +28,6 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
-    if daemon.on_pvcs.is_some() {
-        return None;
-    }
     target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
 }
 
@@ -82,7 +79,7 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         return not_yet("an object store other than BlueStore and Filestore");
     };
     if let Some(on) = &daemon.on_pvcs {
-        return on_pvc::class_of(on, kind, metadata, daemon, seen);
+        return on_pvc::class_of(on, kind, metadata, daemon, seen).unwrap_or_else(Class::Refused);
     }
     if kind.in_directory() && daemon.data_dir.is_none() {
         return not_yet(
@@ -100,19 +97,14 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         }
     }
     // From here on: obstacles to a migration. An OSD that conforms already has nothing to refuse.
-    if let Some(what) = &daemon.managed_externally {
-        return Class::Refused(Refusal::ManagedExternally(what.clone()));
-    }
-    if !keeps_ids(&metadata.ceph_version) {
-        return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
+    if let Some(why) = obstacle(metadata, daemon) {
+        return Class::Refused(why);
     }
     if let Some(what) = not_taken_yet(kind, metadata, wanted.as_ref().ok()) {
         return not_yet(what);
     }
     match wanted {
-        Ok(target) if metadata.store.0 == "bluestore-rdr" && target.layout.store.0 == "bluestore" => {
-            Class::Refused(Refusal::NoWayBack)
-        }
+        Ok(target) if is_no_way_back(metadata, &target.layout.store) => Class::Refused(Refusal::NoWayBack),
         Ok(_) if kind.is_legacy() => Class::Legacy(kind),
         Ok(target) => {
             Class::Mismatched(Mismatch { format: kind, differs: differences(kind, metadata, &target) })

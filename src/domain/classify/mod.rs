@@ -6,6 +6,7 @@ mod decide;
 mod device;
 mod differences;
 mod kind;
+mod obstacles;
 mod on_pvc;
 mod pvc_refusal;
 mod release;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::class::{Class, Difference, Refusal, listed};
 use super::differences::differences;
+use super::obstacles::{is_no_way_back, obstacle};
 use super::pvc_refusal::PvcRefusal;
-use super::release::keeps_ids;
 use super::target::Target;
 use crate::domain::device_set::DeviceSet;
 use crate::domain::observation::{Daemon, Metadata, Observation, OnPvcs};
 use crate::domain::osd::{Kind, Layout, Mode};
+use crate::domain::policy::Declaration;
 
 /// Returns the declared device set of an OSD: the one that its Deployment names, else the one of its PVC.
 pub fn set_of<'a>(on: &OnPvcs, seen: &'a Observation) -> Option<&'a DeviceSet> {
@@ -22,18 +23,8 @@ fn name_of_set<'a>(on: &'a OnPvcs, seen: &'a Observation) -> Option<&'a str> {
     on.set.as_deref().or_else(of_pvc)
 }
 
-/// Returns the class of an OSD on PVCs.
+/// Returns the class of an OSD on PVCs: as declared, or why it is refused.
 pub(super) fn class_of(
-    on: &OnPvcs,
-    kind: Kind,
-    metadata: &Metadata,
-    daemon: &Daemon,
-    seen: &Observation,
-) -> Class {
-    decide(on, kind, metadata, daemon, seen).unwrap_or_else(Class::Refused)
-}
-
-fn decide(
     on: &OnPvcs,
     kind: Kind,
     metadata: &Metadata,
@@ -48,38 +39,33 @@ fn decide(
     if differs.is_empty() && !is_on_lvm {
         return Ok(Class::Conforming);
     }
-    if let Some(what) = &daemon.managed_externally {
-        return Err(Refusal::ManagedExternally(what.clone()));
-    }
-    if !keeps_ids(&metadata.ceph_version) {
-        return Err(Refusal::TooOld(metadata.ceph_version.clone()));
+    if let Some(why) = obstacle(metadata, daemon) {
+        return Err(why);
     }
     expect_usable(pvc, seen)?;
-    if metadata.store.0 == "bluestore-rdr" && seen.kube.declaration.store.0 == "bluestore" {
+    let Declaration { store, kms, .. } = &seen.kube.declaration;
+    if is_no_way_back(metadata, store) {
         return Err(Refusal::NoWayBack);
     }
-    if let Some(kms) =
-        seen.kube.declaration.kms.as_ref().filter(|_| differs.contains(&Difference::ToBeEncrypted))
-    {
-        return Err(Refusal::OnPvc(PvcRefusal::KeyInKms { kms: kms.clone(), set: set.name.clone() }));
+    if let Some(kms) = kms.clone().filter(|_| differs.contains(&Difference::ToBeEncrypted)) {
+        return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
     let why = if is_on_lvm { "LVM on a PVC".to_owned() } else { listed(&differs) };
     Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {why}")))
 }
 
 /// Returns the set of an OSD, if the CephCluster declares it once and clearly.
-fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a DeviceSet, Refusal> {
-    let Some(name) = name_of_set(on, seen) else {
-        return Err(Refusal::OnPvc(PvcRefusal::NoSet { set: None, pvc: pvc.to_owned() }));
-    };
+fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a DeviceSet, PvcRefusal> {
+    let pvc = pvc.to_owned();
+    let Some(name) = name_of_set(on, seen) else { return Err(PvcRefusal::NoSet { set: None, pvc }) };
     let mut found = seen.kube.declaration.storage.sets.iter().filter(|set| set.name == name);
     let (Some(set), another) = (found.next(), found.next()) else {
-        return Err(Refusal::OnPvc(PvcRefusal::NoSet { set: Some(name.to_owned()), pvc: pvc.to_owned() }));
+        return Err(PvcRefusal::NoSet { set: Some(name.to_owned()), pvc });
     };
-    let twice = |what: String| Refusal::OnPvc(PvcRefusal::SetUnclear { what });
+    let twice = |what: String| Err(PvcRefusal::SetUnclear { what });
     match (another, set.double_template()) {
-        (Some(_), _) => Err(twice(format!("device set `{name}`"))),
-        (None, Some(template)) => Err(twice(format!("template `{template}` of device set `{name}`"))),
+        (Some(_), _) => twice(format!("device set `{name}`")),
+        (None, Some(template)) => twice(format!("template `{template}` of device set `{name}`")),
         (None, None) => Ok(set),
     }
 }
@@ -98,18 +84,15 @@ fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation)
 }
 
 /// Returns why another pod of the node can't use the PVC of an OSD as a device.
-fn expect_usable(name: &str, seen: &Observation) -> Result<(), Refusal> {
-    let not_bound = |phase: &str| {
-        Err(Refusal::OnPvc(PvcRefusal::PvcNotBound { pvc: name.to_owned(), phase: phase.to_owned() }))
+fn expect_usable(name: &str, seen: &Observation) -> Result<(), PvcRefusal> {
+    let pvc = name.to_owned();
+    let phase = match seen.kube.pvcs.get(name) {
+        None => "missing",
+        Some(found) if found.is_deleted => "being deleted",
+        Some(found) if found.phase != "Bound" => found.phase.as_str(),
+        Some(found) if !found.is_block => return Err(PvcRefusal::PvcNoBlock { pvc }),
+        Some(found) if found.is_for_one_pod => return Err(PvcRefusal::PvcOnePod { pvc }),
+        Some(_) => return Ok(()),
     };
-    match seen.kube.pvcs.get(name) {
-        None => not_bound("missing"),
-        Some(pvc) if pvc.is_deleted => not_bound("being deleted"),
-        Some(pvc) if pvc.phase != "Bound" => not_bound(&pvc.phase),
-        Some(pvc) if !pvc.is_block => Err(Refusal::OnPvc(PvcRefusal::PvcNoBlock { pvc: name.to_owned() })),
-        Some(pvc) if pvc.is_for_one_pod => {
-            Err(Refusal::OnPvc(PvcRefusal::PvcOnePod { pvc: name.to_owned() }))
-        }
-        Some(_) => Ok(()),
-    }
+    Err(PvcRefusal::PvcNotBound { pvc, phase: phase.to_owned() })
 }

@@ -14,7 +14,7 @@ pub(super) struct Target {
     pub(super) database: Option<DatabaseAsked>,
 }
 
-/// Returns the declared target of an OSD.
+/// Returns the declared target of an OSD on disks of its host.
 ///
 /// Rook itself chooses raw from 1.4 on for a whole disk or partition without encryption, db, wal or several
 /// OSDs (ceph-volume raw). The rest needs lvm.
@@ -28,6 +28,9 @@ pub(super) fn target(
     let kind = kind::of(slot, metadata, daemon);
     let config = config(kind, metadata, daemon, seen);
     let not_yet = |what: String| Err(Refusal::NotBuiltYet(what));
+    if daemon.on_pvcs.is_some() {
+        return not_yet("an OSD on a PVC".to_owned());
+    }
     if let Some(why) = config.unreadable.first() {
         return not_yet(why.clone());
     }

@@ -75,12 +75,9 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     if !seen.kube.declaration.confirmed {
         return BTreeSet::new();
     }
-    let differs = |osd: OsdId, slot: &Slot| {
-        let daemon = seen.kube.daemons.get(&osd);
-        match daemon.and_then(|daemon| Some((daemon, daemon.on_pvcs.as_ref()?))) {
-            Some((daemon, on)) => differs_from_set(slot, daemon, on, seen),
-            None => differs_on_host(osd, slot, seen),
-        }
+    let differs = |osd: OsdId, slot: &Slot| match seen.kube.daemons.get(&osd) {
+        Some(daemon @ Daemon { on_pvcs: Some(on), .. }) => differs_from_set(slot, daemon, on, seen),
+        daemon => differs_on_host(osd, slot, daemon, seen),
     };
     seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()
 }
@@ -95,12 +92,11 @@ fn differs_from_set(slot: &Slot, daemon: &Daemon, on: &OnPvcs, seen: &Observatio
 }
 
 /// Returns whether Rook's own migration would take an OSD on a disk of its host.
-fn differs_on_host(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
+fn differs_on_host(osd: OsdId, slot: &Slot, daemon: Option<&Daemon>, seen: &Observation) -> bool {
     match classify::class_of(osd, slot, seen) {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
         Class::Conforming | Class::Legacy(_) | Class::Available | Class::Refused(_) => {
-            let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
-            to_rook
+            daemon.is_some_and(|daemon| daemon.encrypted_to_rook)
                 || classify::kind_of(osd, slot, seen).is_ok_and(|kind| kind.is_some_and(Kind::is_encrypted))
         }
     }

@@ -8,7 +8,7 @@ use crate::domain::osd::{OsdFsid, Role};
 /// Finding on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFinding {
-    /// What the disk carries.
+    /// Content of the disk.
     pub content: Content,
     /// Proof of the OSD on the disk, if it is complete and of a kind that osd-migrate can wipe.
     pub proof: Option<Proof>,

@@ -1,4 +1,4 @@
-//! What may be done with a disk. The node agent reads the disk; this folder decides.
+//! Decisions about a disk that the node agent has read.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -13,7 +13,7 @@ pub mod pieces;
 pub mod proven;
 pub mod same_disk;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod verdict;
 
 pub use proven::is_mapped;

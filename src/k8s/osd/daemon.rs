@@ -7,7 +7,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::k8s::names::STOPPED;
-use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, osd_container, text};
+use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, label, osd_container, text};
 use crate::k8s::osd::{daemon_data, daemon_pvcs};
 use crate::k8s::rook::ceph_cluster::FENCE;
 use crate::k8s::tolerations;
@@ -28,8 +28,7 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
     let name = text(deployment, "/metadata/name").unwrap_or_default().to_owned();
     let osd = osd_of(deployment, &name)?;
-    let label =
-        |key: &str| deployment.pointer("/metadata/labels").and_then(|l| l.get(key)).and_then(Value::as_str);
+    let label = |key: &str| label(deployment, key);
     let annotation = |key: &str| {
         deployment.pointer("/metadata/annotations").and_then(|a| a.get(key)).and_then(Value::as_str)
     };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::domain::observation::OnPvcs;
-use crate::k8s::osd::fields::{env, text, volumes};
+use crate::k8s::osd::fields::{env, label, text, volumes};
 
 /// Label of the device set, on PVCs and Deployments (pkg/operator/ceph/cluster/osd/labels.go, Rook v1.20.6).
 pub(crate) const DEVICE_SET: &str = "ceph.rook.io/DeviceSet";
@@ -12,10 +12,7 @@ const DATA: &str = "ceph.rook.io/pvc";
 
 /// Returns the PVCs of an OSD; `None` if the OSD is on disks of its host.
 pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {
-    let label = |key: &str| {
-        let labels = deployment.pointer("/metadata/labels")?;
-        labels.get(key)?.as_str().filter(|value| !value.is_empty()).map(str::to_owned)
-    };
+    let label = |key: &str| label(deployment, key).filter(|value| !value.is_empty()).map(str::to_owned);
     let data = label(DATA);
     let is_on_pvc = data.is_some() || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true");
     is_on_pvc.then(|| OnPvcs { data: data.or_else(|| only_pvc(deployment)), set: label(DEVICE_SET) })

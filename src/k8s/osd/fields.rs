@@ -32,6 +32,11 @@ pub(crate) fn volumes(deployment: &Value) -> impl Iterator<Item = &Value> {
     containers(deployment, "volumes")
 }
 
+/// Returns the value of a label.
+pub(crate) fn label<'a>(deployment: &'a Value, key: &str) -> Option<&'a str> {
+    deployment.pointer("/metadata/labels")?.get(key)?.as_str()
+}
+
 pub(crate) fn field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }

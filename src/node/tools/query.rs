@@ -58,7 +58,7 @@ impl Query<'_> {
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
             Self::FreeLoop => ("losetup", &["--find"]),
             Self::LoopBacking(_) => {
-                // Not --raw: it escapes the blanks that pad the numbers (util-linux 2.38).
+                // With --raw, losetup would escape the blanks that pad the numbers (util-linux 2.38).
                 ("losetup", &["--list", "--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN"])
             }
             Self::Loops(_) => ("losetup", &["--list", "--noheadings", "--output", "NAME", "--associated"]),

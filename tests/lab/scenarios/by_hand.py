@@ -148,8 +148,8 @@ def run_until_destroyed(world, osd):
 def outlived_by_its_agent(world, osd):
     """Ends a run while its agent creates the new OSD. The agent completes it, and nothing starts the OSD."""
     job = begin(world, osd)
-    agent = lambda: world.get("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild") or {"items": []}  # noqa: E731
-    phase = lambda: [pod["status"]["phase"] for pod in agent()["items"]]  # noqa: E731
+    agent = lambda: world.list("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild")  # noqa: E731
+    phase = lambda: [pod["status"]["phase"] for pod in agent()]  # noqa: E731
     world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
     end_run(world, job, osd)
     world.until("its agent to end", 90, lambda: phase() == ["Succeeded"])

@@ -255,7 +255,7 @@ def cluster_status(world):
 def drained(world, job):
     """Evicts the runner while an OSD is stopped: the Job creates another pod, and does not count a failure."""
     world.until("osd.1 to be stopped", 120, lambda: stopped(world, 1))
-    pods = lambda: (world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}") or {"items": []})["items"]
+    pods = lambda: world.list("pods", "-l", f"batch.kubernetes.io/job-name={job}")
     [first] = [pod["metadata"]["name"] for pod in pods()]
     said = world.evict(first)
     assert not said, said
@@ -279,7 +279,7 @@ def not_allowed(world):
 
 def scheduled(world):
     """Returns the Jobs that the schedule created, the oldest first."""
-    jobs = (world.get("jobs") or {"items": []})["items"]
+    jobs = world.list("jobs")
     of = [job for job in jobs if "batch.kubernetes.io/cronjob-scheduled-timestamp" in job["metadata"].get("annotations", {})]
     return [job["metadata"]["name"] for job in sorted(of, key=lambda job: job["metadata"]["creationTimestamp"])]
 

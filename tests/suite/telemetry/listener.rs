@@ -100,13 +100,19 @@ async fn run_that_was_scraped_stays_until_the_next_scrape() {
     tokio::time::timeout(Duration::from_secs(5), listener.scraped_once_more(false, short)).await.unwrap();
 }
 
-#[tokio::test]
-async fn run_that_halts_at_once_stays_for_its_first_scrape() {
+/// Returns the telemetry of a run that serves metrics, and the address.
+async fn serving() -> (RunTelemetry, SocketAddr) {
     let (metrics, mut telemetry) = (Arc::new(Metrics::default()), RunTelemetry::default());
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let listener = Listener::on(socket, Arc::clone(&metrics)).unwrap();
     let address = listener.address();
     telemetry.serve(metrics, listener);
+    (telemetry, address)
+}
+
+#[tokio::test]
+async fn run_that_halts_at_once_stays_for_its_first_scrape() {
+    let (mut telemetry, address) = serving().await;
     let (progress, now) = (progress().take(), Play::new().sim.borrow().world.at);
     let halt = Halt::CrashLoop { job: "x".to_owned(), starts: 10 };
     telemetry.add(&Event::Halted(&halt), &progress, now);
@@ -120,11 +126,7 @@ async fn run_that_halts_at_once_stays_for_its_first_scrape() {
 
 #[tokio::test]
 async fn error_that_ends_a_run_is_scraped_as_a_halt() {
-    let (metrics, mut telemetry) = (Arc::new(Metrics::default()), RunTelemetry::default());
-    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let listener = Listener::on(socket, Arc::clone(&metrics)).unwrap();
-    let address = listener.address();
-    telemetry.serve(metrics, listener);
+    let (mut telemetry, address) = serving().await;
     let (progress, now) = (progress().take(), Play::new().sim.borrow().world.at);
     telemetry.add(&Event::Conflict, &progress, now);
     let before = asked(address, "GET /metrics HTTP/1.1").await;
