@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-use crate::domain::observation::{Daemon, Pvc};
+use crate::domain::observation::{BoundVolume, Daemon, Pvc};
 use crate::domain::osd::OsdId;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
@@ -14,7 +14,7 @@ use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
 const ONE_POD: &str = "ReadWriteOncePod";
 
 impl K8s {
-    /// Lists the PVCs of the namespace, if an OSD is on one.
+    /// Lists the PVCs of the namespace with the uids of their PersistentVolumes, if an OSD is on a PVC.
     pub(super) async fn pvcs(
         &self,
         daemons: &BTreeMap<OsdId, Daemon>,
@@ -22,15 +22,25 @@ impl K8s {
         if daemons.values().all(|daemon| daemon.on_pvcs.is_none()) {
             return Ok(BTreeMap::new());
         }
-        let found = self.kind::<PersistentVolumeClaim>().list("", |pvc| Some(named(&pvc))).await?;
-        Ok(found.into_iter().collect())
+        let (claims, volumes) =
+            (self.kind::<PersistentVolumeClaim>(), self.cluster_kind::<PersistentVolume>());
+        let (pvcs, volumes) = tokio::try_join!(
+            claims.list("", Some),
+            volumes.list("", |volume| Some((volume.metadata.name?, volume.metadata.uid?))),
+        )?;
+        let uids = volumes.into_iter().collect();
+        Ok(pvcs.iter().map(|pvc| named(pvc, &uids)).collect())
     }
 }
 
-fn named(pvc: &PersistentVolumeClaim) -> (String, Pvc) {
+/// Returns the name of a PVC, and the PVC. `volumes`: the uid of each PersistentVolume by its name.
+fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, String>) -> (String, Pvc) {
     let (spec, meta) = (pvc.spec.as_ref(), &pvc.metadata);
     let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
+    let volume = spec.and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty());
     let found = Pvc {
+        uid: meta.uid.clone().unwrap_or_default(),
+        volume: volume.map(|name| BoundVolume { uid: volumes.get(&name).cloned(), name }),
         set: meta.labels.as_ref().and_then(|labels| labels.get(DEVICE_SET)).cloned(),
         phase: pvc.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default(),
         is_deleted: meta.deletion_timestamp.is_some(),
@@ -47,17 +57,20 @@ mod tests {
     use super::*;
 
     fn read(pvc: Value) -> (String, Pvc) {
-        named(&serde_json::from_value(pvc).unwrap())
+        let volumes = [("pv1".to_owned(), "uid-of-pv1".to_owned())].into();
+        named(&serde_json::from_value(pvc).unwrap(), &volumes)
     }
 
     #[test]
     fn pvc_is_read_with_set_phase_and_modes() {
         let mut pvc = json!({
-            "metadata": {"name": "set1-data-0abc", "labels": {"ceph.rook.io/DeviceSet": "set1"}},
+            "metadata": {"name": "set1-data-0abc", "uid": "u", "labels": {"ceph.rook.io/DeviceSet": "set1"}},
             "spec": {"volumeMode": "Block", "accessModes": ["ReadWriteOnce"], "volumeName": "pv1"},
             "status": {"phase": "Bound"},
         });
         let bound = Pvc {
+            uid: "u".to_owned(),
+            volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
             set: Some("set1".to_owned()),
             phase: "Bound".to_owned(),
             is_deleted: false,
@@ -76,6 +89,9 @@ mod tests {
         let captured: Vec<Value> = serde_json::from_str(text).unwrap();
         assert!(captured.len() > 3);
         for (name, pvc) in captured.into_iter().map(read) {
+            assert!(
+                !pvc.uid.is_empty() && pvc.volume.is_some_and(|volume| volume.name.starts_with("lab-pv-"))
+            );
             assert!(pvc.set.is_some_and(|set| name.starts_with(&format!("{set}-"))), "{name}");
             assert!(pvc.is_block && !pvc.is_for_one_pod && !pvc.is_deleted, "{name}");
         }

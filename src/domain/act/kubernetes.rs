@@ -177,6 +177,8 @@ pub struct Deploy {
     /// that Deployment, if it exists. None if an existing OSD is recreated: its own Deployment is expected to
     /// have the annotation.
     pub fresh: Option<Fresh>,
+    /// PVC that the OSD is on. Its Deployment keeps everything else of the one that was backed up.
+    pub pvc: Option<String>,
 }
 
 /// The expected object in the place of a new OSD's Deployment.

@@ -24,10 +24,13 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     }
 }
 
-/// Returns the layout that an OSD on disks of its host is to get, if it can be determined.
+/// Returns the layout that an OSD is to get, if it can be determined.
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    if let Some(on) = &daemon.on_pvcs {
+        return on_pvc::layout_of(on, seen);
+    }
     target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
 }
 

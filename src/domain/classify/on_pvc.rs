@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::class::{Class, Difference, Refusal, listed};
+use super::class::{Class, Difference, Mismatch, Refusal};
 use super::differences::differences;
 use super::obstacles::{is_no_way_back, obstacle};
 use super::pvc_refusal::PvcRefusal;
@@ -47,11 +47,36 @@ pub(super) fn class_of(
     if is_no_way_back(metadata, store) {
         return Err(Refusal::NoWayBack);
     }
-    if let Some(kms) = kms.clone().filter(|_| differs.contains(&Difference::ToBeEncrypted)) {
+    if let Some(kms) = kms.clone().filter(|_| set.encrypted) {
         return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
-    let why = if is_on_lvm { "LVM on a PVC".to_owned() } else { listed(&differs) };
-    Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {why}")))
+    if let Some(what) = not_taken_yet(is_on_lvm, &differs, metadata) {
+        return Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {what}")));
+    }
+    Ok(Class::Mismatched(Mismatch { format: kind, differs }))
+}
+
+/// Returns what is not migrated yet: LVM on a PVC, and OSDs with a PVC for their database or log.
+fn not_taken_yet(is_on_lvm: bool, differs: &BTreeSet<Difference>, metadata: &Metadata) -> Option<String> {
+    let is_database = |difference: &&Difference| matches!(difference, Difference::DatabaseOnPvc(_));
+    if is_on_lvm {
+        return Some("LVM on a PVC".to_owned());
+    }
+    if metadata.dedicated_db || metadata.dedicated_wal {
+        return Some("its database or its log is on another PVC".to_owned());
+    }
+    differs.iter().find(is_database).map(Difference::to_string)
+}
+
+/// Returns the layout that the set of an OSD on PVCs declares.
+pub(super) fn layout_of(on: &OnPvcs, seen: &Observation) -> Option<Layout> {
+    let set = declared(on, on.data.as_deref()?, seen).ok()?;
+    Some(layout(set, seen))
+}
+
+/// Returns the layout of the OSDs of a set: Rook creates them in raw mode only.
+fn layout(set: &DeviceSet, seen: &Observation) -> Layout {
+    Layout { store: seen.kube.declaration.store.clone(), mode: Mode::Raw, encrypted: set.encrypted }
 }
 
 /// Returns the set of an OSD, if the CephCluster declares it once and clearly.
@@ -72,11 +97,10 @@ fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a Dev
 
 /// Returns the differences of an OSD on PVCs from its set.
 ///
-/// Rook creates such OSDs in raw mode only. A database too many makes no difference (ADR 0022).
+/// A database too many makes no difference (ADR 0022).
 fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation) -> BTreeSet<Difference> {
-    let store = seen.kube.declaration.store.clone();
-    let layout = Layout { store, mode: Mode::Raw, encrypted: set.encrypted };
-    let mut found = differences(kind, metadata, &Target { layout, database: None });
+    let target = Target { layout: layout(set, seen), database: None };
+    let mut found = differences(kind, metadata, &target);
     if set.has_metadata() && !metadata.dedicated_db {
         found.insert(Difference::DatabaseOnPvc(set.name.clone()));
     }

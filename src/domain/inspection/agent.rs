@@ -52,6 +52,15 @@ pub const PARENT_MOUNT: &str = "/mnt/osd-migrate-directory";
 /// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
 pub const ROOK_MOUNT: &str = "/mnt/osd-migrate-rook";
 
+/// Mount point in the agent's pod of the folder with the device node of the OSD's PVC.
+pub const PVC_MOUNT: &str = "/mnt/osd-migrate-pvc";
+
+/// Name of the device node of the data in that folder.
+pub const PVC_DATA: &str = "data";
+
+/// Mount point in the agent's pod of the Secret with the OSD's key (`osd::pvc::key_secret`).
+pub const KEY_MOUNT: &str = "/mnt/osd-migrate-key";
+
 /// Request to a node agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeRequest {
@@ -86,6 +95,20 @@ pub struct NodeRequest {
     /// Directory of the old OSD on the host, if the OSD is in a directory and is to be recreated elsewhere.
     #[serde(default)]
     pub directory: Option<Directory>,
+    /// PVC of the OSD's data, if the OSD is on one. The agent's pod has its device, and the agent searches no
+    /// other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pvc: Option<String>,
+}
+
+impl NodeRequest {
+    /// Returns the PVC whose key the agent gets: that of an OSD that is to be encrypted.
+    ///
+    /// Without encryption as its target, an OSD is identified by its recorded LUKS header, and its key is not
+    /// needed.
+    pub fn pvc_with_key(&self) -> Option<&str> {
+        self.pvc.as_deref().filter(|_| self.target.encrypted)
+    }
 }
 
 /// OSD in a directory, and the available device on which its id is recreated.

@@ -8,7 +8,10 @@ mod agent;
 mod device;
 mod record_id;
 
-pub use agent::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask, PARENT_MOUNT, ROOK_MOUNT};
+pub use agent::{
+    Directory, KEY_MOUNT, NodeProblem, NodeReport, NodeRequest, NodeTask, PARENT_MOUNT, PVC_DATA, PVC_MOUNT,
+    ROOK_MOUNT,
+};
 pub use device::{
     Capability, Content, Evidence, Inspection, KernelDisk, Piece, PieceLocation, Proof, Volume,
 };

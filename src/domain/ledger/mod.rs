@@ -3,6 +3,7 @@
 mod bounds;
 mod nodes;
 mod record;
+mod recorded_pvc;
 mod refusals;
 mod run;
 mod stored;
@@ -10,6 +11,7 @@ mod whole;
 
 pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
+pub use recorded_pvc::RecordedPvc;
 pub use refusals::Refusals;
 pub use run::{FENCE, FormerPdb, Progress, Run, ScaledOperator, Skipping};
 pub use stored::Unreadable;

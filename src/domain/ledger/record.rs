@@ -1,5 +1,6 @@
 //! Record of one OSD's migration.
 
+use super::recorded_pvc::RecordedPvc;
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
 use crate::domain::osd::{
@@ -50,6 +51,9 @@ pub struct Record {
     pub target: Layout,
     /// Separate device that its database is created on. (An OSD with its own volume for it gets that again.)
     pub db: Option<DbDevice>,
+    /// PVC that the OSD is on; `None` if the OSD is on a disk of its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pvc: Option<RecordedPvc>,
     /// The fsid before Stop.
     pub old: OsdFsid,
     /// uid of the Deployment found.

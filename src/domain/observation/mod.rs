@@ -9,7 +9,7 @@ pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, Runner,
 };
-pub use pvc::{OnPvcs, Pvc};
+pub use pvc::{BoundVolume, OnPvcs, Pvc};
 
 use chrono::{DateTime, Utc};
 

@@ -12,6 +12,10 @@ pub struct OnPvcs {
 /// A PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pvc {
+    /// uid, which a recreated PVC does not keep.
+    pub uid: String,
+    /// PersistentVolume that the PVC is bound to.
+    pub volume: Option<BoundVolume>,
     /// Device set: label `ceph.rook.io/DeviceSet`.
     pub set: Option<String>,
     /// `status.phase`: `Pending`, `Bound` or `Lost`.
@@ -22,4 +26,13 @@ pub struct Pvc {
     pub is_block: bool,
     /// `accessModes` is `ReadWriteOncePod` alone: no second pod can use the PVC, not even on the same node.
     pub is_for_one_pod: bool,
+}
+
+/// A PersistentVolume that a PVC is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BoundVolume {
+    /// Name.
+    pub name: String,
+    /// uid; `None` if there is no such PersistentVolume.
+    pub uid: Option<String>,
 }

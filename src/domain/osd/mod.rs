@@ -6,6 +6,7 @@ mod crush;
 mod device;
 mod ids;
 mod layout;
+pub mod pvc;
 
 pub use crush::{CrushItem, Upmap, Weight};
 pub use device::{DbDevice, DeviceIdentity, PART_UUID, device_type};

@@ -59,7 +59,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         clean: slot.is_some_and(|slot| {
             (record.is_new() || !is_marked_out_externally(record, slot)) && is_settled(record, slot, seen)
         }),
-        conforms: passes(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
+        conforms: passes(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot, daemon))),
     }
 }
 
@@ -296,7 +296,15 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 }
 
 /// Returns whether the daemon reports of itself what the record wants (P10).
-fn conforms(record: &Record, slot: &Slot) -> bool {
+///
+/// A PersistentVolume may be any device, so the metadata does not show whether an OSD on a PVC is encrypted.
+/// Its Deployment does: an OSD that is up was opened as its Deployment says.
+fn conforms(record: &Record, slot: &Slot, daemon: Option<&Daemon>) -> bool {
+    let target = &record.target;
+    if record.pvc.is_some() {
+        return slot.metadata.as_ref().is_some_and(|metadata| metadata.store == target.store)
+            && daemon.is_some_and(|daemon| daemon.opens_encryption == target.encrypted);
+    }
     slot.metadata.as_ref().is_some_and(|metadata| {
         let device = record.evidence.as_ref().map(|evidence| &evidence.device);
         let on_partition = device.is_some_and(DeviceIdentity::is_partition);

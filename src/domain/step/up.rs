@@ -93,6 +93,7 @@ impl Step<'_> {
                 .map(|disk| disk.device_type.clone()),
             on_file,
             fresh: record.is_new().then_some(Fresh { replaces }),
+            pvc: record.pvc.as_ref().map(|pvc| pvc.name.clone()),
         }
     }
 

@@ -3,7 +3,7 @@
 use osd_migrate::domain::classify::{Class, PvcRefusal, Refusal};
 use osd_migrate::domain::device_set::DeviceSet;
 use osd_migrate::domain::gate::left_to_rooks_migration;
-use osd_migrate::domain::observation::{OnPvcs, Pvc};
+use osd_migrate::domain::observation::{BoundVolume, OnPvcs, Pvc};
 
 use super::ask::{RAW, class_of, not_built, refused};
 use crate::support::build::World;
@@ -14,6 +14,8 @@ const PVC: &str = "set1-data-0abc";
 fn on_pvc(w: &mut World) {
     w.daemon(RAW).on_pvcs = Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()) });
     let pvc = Pvc {
+        uid: "uid-of-pvc".to_owned(),
+        volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
         set: Some("set1".to_owned()),
         phase: "Bound".to_owned(),
         is_deleted: false,
