@@ -129,7 +129,10 @@ fn of_act(act: &Act) -> Option<(EventType, &'static str)> {
 ///
 /// The person who set the schedule reads no logs.
 fn waits_for_a_person(summary: &Summary) -> bool {
-    !(summary.unconfirmed.is_empty() && summary.withheld_from_rook.is_empty() && summary.half_way.is_empty())
+    !(summary.unconfirmed.is_empty()
+        && summary.withheld_from_rook.is_empty()
+        && summary.reshaped_by_rook.is_empty()
+        && summary.half_way.is_empty())
 }
 
 /// Returns the events that are published repeatedly while a run lasts: progress and quarantined OSDs.

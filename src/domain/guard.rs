@@ -97,6 +97,8 @@ guards! {
     FenceAcknowledged,
     /// The fence stays if a running Rook would start its own migration.
     FenceStays,
+    /// The fence stays if a running Rook would give an OSD on a PVC another shape than its device has.
+    SetsFenced,
     /// No fence is set externally.
     NotFencedExternally,
     /// Rook allows no failure domain to be drained.
@@ -105,6 +107,8 @@ guards! {
     NothingAmbiguous,
     /// OSDs restart one after the other.
     RolledOutFirst,
+    /// The PVC of an OSD is the recorded one, on the recorded PersistentVolume.
+    PvcSame,
     /// The node is Ready.
     NodeReady,
     /// The node is not cordoned.
@@ -292,6 +296,12 @@ guards! {
     BlankByPlace,
     /// The device for a database can take it: checked before Stop, and again before the old data is wiped.
     DatabaseFits,
+    /// The Secret with the key of an OSD on a PVC exists before an agent formats its device.
+    KeyFirst,
+    /// A key of an OSD on a PVC that exists is not replaced.
+    KeyStays,
+    /// Mappings on the device of a PVC are closed before the agent opens the device.
+    MappingsClosed,
     /// The issued fsid is on the node's disk before `osd new` is sent.
     FsidWrittenFirst,
     /// The rollback of ceph-volume may not purge the id.

@@ -86,7 +86,7 @@ impl K8s {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
         (kube.local_volumes, kube.pvcs) =
-            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.pvcs(&kube.daemons))?;
+            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.pvcs(&kube))?;
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-use crate::domain::observation::{BoundVolume, Daemon, Pvc};
-use crate::domain::osd::OsdId;
+use crate::domain::observation::{BoundVolume, Kube, Pvc};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
@@ -14,12 +13,11 @@ use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
 const ONE_POD: &str = "ReadWriteOncePod";
 
 impl K8s {
-    /// Lists the PVCs of the namespace with the uids of their PersistentVolumes, if an OSD is on a PVC.
-    pub(super) async fn pvcs(
-        &self,
-        daemons: &BTreeMap<OsdId, Daemon>,
-    ) -> Result<BTreeMap<String, Pvc>, K8sError> {
-        if daemons.values().all(|daemon| daemon.on_pvcs.is_none()) {
+    /// Lists the PVCs of the namespace with the uids of their PersistentVolumes, if OSDs are on PVCs or are
+    /// declared to be.
+    pub(super) async fn pvcs(&self, kube: &Kube) -> Result<BTreeMap<String, Pvc>, K8sError> {
+        let is_on_one = kube.daemons.values().any(|daemon| daemon.on_pvcs.is_some());
+        if !is_on_one && kube.declaration.storage.sets.is_empty() {
             return Ok(BTreeMap::new());
         }
         let (claims, volumes) =

@@ -45,6 +45,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     not_migrated(summary, f)?;
     quarantined_in_progress(summary, f)?;
     withheld_from_rook(summary, f)?;
+    reshaped_by_rook(summary, f)?;
     operator_at_0(summary, f)?;
     if summary.cancelled || !summary.unconfirmed.is_empty() {
         return Ok(());
@@ -109,6 +110,19 @@ fn withheld_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Res
         f,
         "; Rook is still kept from reconciling, because it would migrate {} itself. {REMOVE_CONFIRMATION}; {RUN_AGAIN}",
         names(&summary.withheld_from_rook)
+    )
+}
+
+fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.reshaped_by_rook.is_empty() {
+        return Ok(());
+    }
+    write!(
+        f,
+        "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`), \
+         and their devices are not so yet. Migrate them first, or edit the device sets: kubectl -n NAMESPACE edit \
+         cephcluster CEPHCLUSTER",
+        names(&summary.reshaped_by_rook)
     )
 }
 

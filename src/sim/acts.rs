@@ -226,6 +226,7 @@ impl World {
             return refuse("there is no client.bootstrap-osd");
         }
         self.still_allowed(precondition)?;
+        self.create_osd_key(request);
         self.create_job(request);
         Ok(vec![Effect::AgentCreated(request.osd)])
     }

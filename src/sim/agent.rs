@@ -42,6 +42,7 @@ impl World {
             Stage::Registered { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
             Stage::Labelled { disk, fsid, id } => {
                 self.write_label(&disk, request, fsid, id, true);
+                self.pvcs.open.remove(&disk);
                 self.advance(job, Stage::Reporting { problem: None });
                 Vec::new()
             }
@@ -169,9 +170,13 @@ impl World {
         name: String,
         before: &Content,
     ) -> Vec<Effect> {
+        let closed = self.close_mappings(request, &name);
         let Some(disk) = self.disks.get(&name) else {
             return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
         };
+        if let Err(problem) = closed {
+            return self.fails(job, problem);
+        }
         if disk.held_by.is_some() || self.is_run(disk) {
             return self.fails(job, NodeProblem::Failed("the disk is in use".to_owned()));
         }
@@ -241,6 +246,9 @@ impl World {
         ignores_id: bool,
     ) -> Vec<Effect> {
         let fsid = self.new_fsid(request.osd);
+        if let Err(problem) = self.format(request, &disk, fsid) {
+            return self.fails(job, problem);
+        }
         let issued = self.issued.entry((request.osd, request.record.clone())).or_default();
         if !is_out(Guard::FsidWrittenFirst) {
             issued.insert(fsid);
@@ -253,7 +261,7 @@ impl World {
             request.osd
         };
         // `ceph-volume lvm prepare --dmcrypt` passes the dm-crypt key to `osd new`.
-        if request.target.encrypted {
+        if request.target.encrypted && request.pvc.is_none() {
             self.dmcrypt.insert(fsid, true);
         }
         let on = request.db.as_ref().and_then(|db| self.database_disk(&request.node, db).cloned());

@@ -15,10 +15,11 @@ use crate::sim::world::{Disk, World, fsid_on};
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
         let found = match (&request.evidence, &request.directory) {
-            (None, None) => self
-                .disks
-                .iter()
-                .find(|(_, disk)| disk.node == request.node && fsid_on(&disk.content) == Some(request.old)),
+            (None, None) => {
+                self.disks.iter().filter(|(name, _)| self.is_given(request, name)).find(|(_, disk)| {
+                    disk.node == request.node && fsid_on(&disk.content) == Some(request.old)
+                })
+            }
             (Some(_), _) | (_, Some(_)) => self.recorded_disk(request),
         };
         let content = found.map_or_else(
@@ -46,7 +47,10 @@ impl World {
             (None, Some(evidence)) => &evidence.device,
             (None, None) => return None,
         };
-        let here = self.disks.iter().filter(|(_, disk)| disk.node == request.node);
+        let here = self
+            .disks
+            .iter()
+            .filter(|(name, disk)| disk.node == request.node && self.is_given(request, name));
         let mut fitting: Vec<_> =
             here.filter(|(_, disk)| same_device(device, &disk.identity).is_ok()).collect();
         let is_only = fitting.len() == 1;

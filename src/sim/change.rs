@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
-use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::sim::agent;
 use crate::sim::example;
 use crate::sim::faults::foreign_fsid;
@@ -57,7 +57,7 @@ impl World {
         let (daemon, slot) = (self.kube.daemons.get(&osd)?, self.ceph.slots.get(&osd)?);
         let fsid = slot.fsid.filter(|_| !slot.up && slot.state != SlotState::Destroyed)?;
         let starts = daemon.fsid.is_none_or(|starts| starts == fsid);
-        let (_, disk) = self.disk_of(fsid)?;
+        let (name, disk) = self.disk_of(fsid)?;
         let finished = match &disk.content {
             Content::Bluestore { finished, .. } => *finished,
             Content::Osd { .. } => true,
@@ -72,6 +72,7 @@ impl World {
             && finished
             && at_home
             && self.dmcrypt.get(&fsid) != Some(&false)
+            && self.opens(osd, fsid, name, daemon)
             && disk.held_by.is_none()
             && self.has_key(osd);
         let is_able = !self.broken.contains(&osd) && !self.noise.keeps_down(osd);
@@ -106,6 +107,12 @@ impl World {
             Happening::Around(what, on) => self.change_around(*what, *on),
             Happening::BootsUnexpectedly(osd) => self.boot_unexpectedly(*osd),
             Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
+            Happening::PvcRecreated(pvc, disk) => self.recreate_pvc(pvc, disk),
+            Happening::SetEdited(encrypted) => {
+                let sets = &mut self.kube.declaration.storage.sets;
+                sets.iter_mut().for_each(|set| set.encrypted = *encrypted);
+            }
+            Happening::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
             Happening::MgrForgets(pg) => drop(self.ceph.pgs.remove(pg)),
             Happening::Dies(_)
             | Happening::Recovers(_)
@@ -145,8 +152,9 @@ impl World {
     fn boot(&mut self, osd: OsdId) {
         let Some(fsid) = self.can_boot(osd) else { return };
         let Some((_, disk)) = self.disk_of(fsid) else { return };
-        let is_filestore = matches!(disk.content, Content::Osd { format, .. } if format != Kind::LvmCrypt);
+        let is_filestore = matches!(disk.content, Content::Osd { format, .. } if !format.is_encrypted());
         let encrypted = self.dmcrypt.contains_key(&fsid);
+        let in_luks = encrypted || self.pvcs.stores.contains_key(&fsid);
         let dedicated_db = self.databases.contains_key(&fsid);
         let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
         let metadata = Metadata {
@@ -164,13 +172,14 @@ impl World {
             dedicated_db,
             dedicated_wal: false,
             // Such a database is on a volume, and the data is then on one too.
-            device_mapper: encrypted || dedicated_db || disk.mapped_by_host,
+            device_mapper: in_luks || dedicated_db || disk.mapped_by_host,
             on_file: false,
         };
         let node = disk.node.clone();
         if !self.osd_boot(osd, fsid) {
             return;
         }
+        self.opened(fsid);
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
             daemon.rolled_out = true;
         }
@@ -182,8 +191,11 @@ impl World {
 
     fn boot_unexpectedly(&mut self, osd: OsdId) {
         self.boot(osd);
+        let is_on_pvc = self.pvcs.of.contains_key(&osd);
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return };
-        if let Some(metadata) = &mut slot.metadata {
+        if let Some(metadata) = slot.metadata.as_mut().filter(|_| is_on_pvc) {
+            metadata.store = ObjectStore("bluestore-rdr".to_owned());
+        } else if let Some(metadata) = &mut slot.metadata {
             (metadata.device_mapper, slot.dmcrypt_key) = (true, true);
         }
     }

@@ -59,6 +59,8 @@ impl World {
         if on {
             return;
         }
+        let disks = &self.disks;
+        self.pvcs.open.retain(|disk| disks.get(disk).is_some_and(|disk| disk.node != *node));
         self.daemons_end_on(node);
         let jobs = self.agents.iter().filter(|(_, agent)| agent.request.node == *node);
         for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
@@ -101,7 +103,7 @@ impl World {
         }
     }
 
-    fn put_foreign(&mut self, name: &str) {
+    pub(super) fn put_foreign(&mut self, name: &str) {
         let Some(disk) = self.disks.get_mut(name) else { return };
         let lost = fsid_on(&disk.content);
         let (Some(osd_fsid), Some(cluster)) =

@@ -58,6 +58,12 @@ pub enum Happening {
     /// Another process wrote another OSD's store onto a disk.
     DiskOverwritten(String),
     // ---- external
+    /// A person deletes the PVC of an OSD and recreates it under its name: it is bound to another disk.
+    PvcRecreated(String, String),
+    /// The owner edits `encrypted` of the device set.
+    SetEdited(bool),
+    /// A person deletes the Secret with the key of an OSD on a PVC.
+    KeyDeleted(String),
     /// A person scales a Deployment to 0.
     PersonStops(OsdId),
     /// A person scales a Deployment to 1 again.
@@ -201,6 +207,12 @@ impl fmt::Display for Happening {
                 write!(f, "a person replaces {disk} with another disk that has data")
             }
             Self::DiskOverwritten(disk) => write!(f, "a person writes the store of another OSD to {disk}"),
+            Self::PvcRecreated(pvc, disk) => {
+                write!(f, "a person deletes PVC {pvc} and recreates it; it is bound to {disk}")
+            }
+            Self::SetEdited(true) => f.write_str("the owner declares the device set encrypted"),
+            Self::SetEdited(false) => f.write_str("the owner declares the device set unencrypted"),
+            Self::KeyDeleted(pvc) => write!(f, "a person deletes the key of PVC {pvc}"),
             Self::PersonStops(osd) => write!(f, "a person stops {osd}"),
             Self::PersonStarts(osd) => write!(f, "a person starts {osd}"),
             Self::PersonEdits(osd) => write!(f, "a person edits the Deployment of {osd}"),

@@ -61,7 +61,7 @@ impl World {
         let mounts_device = data_dir.is_none() && disk.is_some_and(crate::sim::world::Disk::is_mounted);
         let on_volumes =
             fsid.is_some_and(|fsid| self.dmcrypt.contains_key(&fsid) || self.databases.contains_key(&fsid));
-        let daemon = Daemon {
+        let mut daemon = Daemon {
             name: format!("rook-ceph-osd-{}", osd.0),
             uid: old.as_ref().map_or_else(|| format!("uid-{}-9", osd.0), |old| old.uid.clone()),
             generation: old.as_ref().map_or(1, |old| old.generation + 1),
@@ -84,6 +84,7 @@ impl World {
             replica_failure: None,
             pods: old.map(|old| old.pods).unwrap_or_default(),
         };
+        self.shape_on_pvc(osd, &mut daemon);
         self.kube.daemons.insert(osd, daemon);
     }
 

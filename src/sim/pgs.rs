@@ -217,6 +217,7 @@ impl World {
         for placement in self.placements.values_mut() {
             placement.complete.remove(&fsid);
         }
+        self.pvcs.stores.remove(&fsid);
     }
 
     /// Answers `osd ok-to-stop` as the mgr computes it from its statistics (16.2.15, DaemonServer).

@@ -9,6 +9,7 @@ use crate::domain::observation::{Ceph, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 use crate::sim::noise::Noise;
+use crate::sim::pvcs::Pvcs;
 use crate::sim::stage::Agent;
 
 /// State of everything at one instant.
@@ -40,6 +41,8 @@ pub struct World {
     pub dmcrypt: BTreeMap<OsdFsid, bool>,
     /// Stores with a database on another disk, and the name of that disk.
     pub databases: BTreeMap<OsdFsid, String>,
+    /// PersistentVolumeClaims.
+    pub pvcs: Pvcs,
     /// Daemons that temporarily cannot run.
     pub broken: BTreeSet<OsdId>,
     /// Whether a reconcile by Rook is in progress that saw no fence, or may start at any time.

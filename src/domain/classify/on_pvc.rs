@@ -114,6 +114,9 @@ fn expect_usable(name: &str, seen: &Observation) -> Result<(), PvcRefusal> {
         None => "missing",
         Some(found) if found.is_deleted => "being deleted",
         Some(found) if found.phase != "Bound" => found.phase.as_str(),
+        Some(found) if found.volume.as_ref().and_then(|volume| volume.uid.as_ref()).is_none() => {
+            "bound to a PersistentVolume that does not exist"
+        }
         Some(found) if !found.is_block => return Err(PvcRefusal::PvcNoBlock { pvc }),
         Some(found) if found.is_for_one_pod => return Err(PvcRefusal::PvcOnePod { pvc }),
         Some(_) => return Ok(()),

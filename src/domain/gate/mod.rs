@@ -9,6 +9,7 @@ mod new;
 mod node;
 mod own;
 mod precondition;
+mod pvc;
 mod reason;
 mod reason_kind;
 mod rook;
@@ -28,8 +29,9 @@ pub use new::{before_adopt, before_new};
 pub use node::of_node;
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
+pub use pvc::same_pvc;
 pub use reason::Reason;
-pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
+pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced};
 pub use space::{enough_space, least_space, room};
 pub use stop::{
     admitted, after_stop, around_any_stop, before_any_stop, before_restart, before_stop, before_this_stop,

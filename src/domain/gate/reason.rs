@@ -186,6 +186,13 @@ pub enum Reason {
         /// sentence for people
         what: String,
     },
+    /// The PVC of a recorded OSD was recreated, is missing, or is on another PersistentVolume.
+    OtherPvc {
+        /// OSD of the PVC
+        osd: OsdId,
+        /// name of the PVC
+        pvc: String,
+    },
     /// The node is not Ready.
     NodeNotReady {
         /// name of the node

@@ -4,7 +4,8 @@ use super::Reason;
 use crate::domain::guard::Guard;
 
 impl Reason {
-    /// Returns whether the reason is about data: replicas that are missing, unknown or without space.
+    /// Returns whether the reason is about data: replicas that are missing, unknown or without space, or a
+    /// device that is not the recorded one.
     ///
     /// The other reasons (Rook, a node, an upgrade, a flag) disappear when their owner is done. Waiting for
     /// them is safe.
@@ -20,6 +21,7 @@ impl Reason {
             | Self::Full { .. }
             | Self::TooSmall { .. }
             | Self::UsageUnknown
+            | Self::OtherPvc { .. }
             | Self::RemappedPgNotClean { .. }
             | Self::BackfillIncomplete { .. } => true,
             Self::StatisticsIncomplete { .. }
@@ -99,6 +101,7 @@ impl Reason {
             Self::PdbRejected { .. } => Guard::DrainsLimitedFirst,
             Self::AdmissionRefused { .. } | Self::AdmissionUnknown { .. } => Guard::AdmittedFirst,
             Self::AmbiguousObjects { .. } => Guard::NothingAmbiguous,
+            Self::OtherPvc { .. } => Guard::PvcSame,
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,
             Self::StartedExternally => Guard::StaysStopped,

@@ -60,10 +60,24 @@ pub fn migrates_none(view: View<'_>) -> Gate {
 /// Returns whether the fence stays set between two OSDs.
 ///
 /// If the CephCluster lets a running Rook migrate OSDs, Rook would start its own migration between two OSDs
-/// of osd-migrate. So the fence stays until no OSD is left that Rook would migrate.
+/// of osd-migrate. So the fence stays until no OSD is left that Rook would migrate, or give another shape.
 pub fn stays_fenced(seen: &Observation) -> bool {
-    let would_begin = seen.kube.declaration.confirmed && seen.kube.fenceable_operator().is_some();
-    would_begin && !is_out(Guard::FenceStays)
+    let would_migrate = seen.kube.declaration.confirmed && !is_out(Guard::FenceStays);
+    let would_reshape = || !reshaped_by_rook(seen).is_empty() && !is_out(Guard::SetsFenced);
+    seen.kube.fenceable_operator().is_some() && (would_migrate || would_reshape())
+}
+
+/// Returns the OSDs on PVCs whose Deployments a Rook that is not fenced would give another shape: encrypted
+/// as their device set declares, whatever is on their devices.
+///
+/// Such an OSD does not start again. Rook changes up to 20 Deployments at a time (`osdMaxUpdatesInParallel`,
+/// pkg/operator/ceph/cluster/osd/update.go, v1.20.6).
+pub fn reshaped_by_rook(seen: &Observation) -> BTreeSet<OsdId> {
+    let differs = |daemon: &Daemon| {
+        let set = daemon.on_pvcs.as_ref().and_then(|on| classify::set_of(on, seen));
+        set.is_some_and(|set| set.encrypted != daemon.opens_encryption)
+    };
+    seen.kube.daemons.iter().filter(|(_, daemon)| differs(daemon)).map(|(osd, _)| *osd).collect()
 }
 
 /// Returns the OSDs that Rook would migrate without the fence, if the CephCluster confirms migrations.

@@ -4,6 +4,7 @@ use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
 use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy, served};
 use super::node::{node_ready, not_cordoned};
+use super::pvc::same_pvc;
 use super::space::enough_space;
 use super::surroundings::{not_ambiguous, surroundings};
 use super::{Reason, pgs_of, rook};
@@ -72,6 +73,7 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
     // The data comes first: it may need a person, who is not called for conditions that pass without help.
     first_not_open([
         only_ours_missing(record.osd, &pgs, &seen.ceph),
+        same_pvc(record, seen),
         enough_space(record, seen),
         // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
         fresh(|pg| pgs.contains(pg), &seen.ceph),

@@ -161,6 +161,11 @@ impl fmt::Display for Reason {
                 f,
                 "{what}. See: kubectl -n NAMESPACE get deployments,pods -l app=rook-ceph-osd"
             ),
+            Self::OtherPvc { osd, pvc } => write!(
+                f,
+                "PVC {pvc} of {osd} is missing, was recreated, or is on another PersistentVolume than when {osd} was \
+                 recorded: it may be another device. See: kubectl -n NAMESPACE describe pvc {pvc}"
+            ),
             Self::NodeNotReady { node } => {
                 write!(f, "node {node} is not Ready. See: kubectl describe node {node}")
             }

@@ -29,6 +29,9 @@ pub struct Summary {
     /// OSDs that Rook would start to migrate itself if it were released: the fence stays, or its operator
     /// stays at 0.
     pub withheld_from_rook: BTreeSet<OsdId>,
+    /// OSDs on PVCs whose Deployments Rook would give another shape than their devices have: the fence stays,
+    /// or its operator stays at 0.
+    pub reshaped_by_rook: BTreeSet<OsdId>,
     /// OSDs quarantined after their stop that still keep Rook away: by the fence, or with its operator at 0.
     pub half_way: BTreeSet<OsdId>,
     /// `namespace/name` of Rook's operator, if it is at 0 in the end: it was scaled externally, and this is

@@ -12,6 +12,14 @@ pub fn mapping_path(pvc: &str) -> String {
     format!("/dev/mapper/{}", mapping_name(pvc))
 }
 
+/// Returns the path of the data as Rook's containers see it, which Rook reads back from the Deployment.
+///
+/// Source: pkg/operator/ceph/cluster/osd/create.go and volumes.go, v1.20.6: the PVC's device below `/mnt`, or
+/// its mapping.
+pub fn block_path(pvc: &str, is_encrypted: bool) -> String {
+    if is_encrypted { mapping_path(pvc) } else { format!("/mnt/{pvc}") }
+}
+
 /// Returns the name of the Secret with the key of an encrypted OSD on that PVC.
 ///
 /// Source: pkg/operator/ceph/cluster/osd/config/config.go, Rook v1.20.6.

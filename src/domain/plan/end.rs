@@ -76,10 +76,11 @@ pub(super) fn end(view: View<'_>, last: Next) -> Next {
 
 /// Ends the run if no OSD is committed.
 fn finish(view: View<'_>, last: Next) -> Next {
-    let left = operator::rook_would_migrate(view);
+    let left = operator::left_to_rook(view);
     match (last, &view.ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {
-            Next::Finished(Summary { withheld_from_rook: left, ..summary })
+            let (withheld_from_rook, reshaped_by_rook) = (left.migrated, left.reshaped);
+            Next::Finished(Summary { withheld_from_rook, reshaped_by_rook, ..summary })
         }
         (last, _) if !left.is_empty() => last,
         (_, Some(value)) => fence::take_down(value, view),
@@ -107,6 +108,7 @@ fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let Next::Finished(summary) = last else { return last };
     let at_0 = seen.kube.operator.as_ref().filter(|operator| operator.replicas == 0);
     let left_to_rook_at_0 = at_0.map(|_| gate::left_to_rooks_migration(seen)).unwrap_or_default();
-    let operator_at_0 = at_0.map(|operator| operator.name.clone());
-    Next::Finished(Summary { operator_at_0, left_to_rook_at_0, ..summary })
+    let reshaped_by_rook = at_0.map(|_| gate::reshaped_by_rook(seen)).unwrap_or_default();
+    let operator_at_0 = at_0.filter(|_| reshaped_by_rook.is_empty()).map(|operator| operator.name.clone());
+    Next::Finished(Summary { operator_at_0, left_to_rook_at_0, reshaped_by_rook, ..summary })
 }

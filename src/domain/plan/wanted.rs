@@ -10,7 +10,7 @@ use crate::domain::ledger::{Record, Strategy};
 use crate::domain::temporary::INTENT_MINUTES;
 use crate::domain::view::View;
 
-/// Returns whether confirmation, selection, class, node, Deployment and target still are as recorded.
+/// Returns whether confirmation, selection, class, node, Deployment, PVC and target still are as recorded.
 ///
 /// Callers ask only before Stop. If the Deployment was recreated, it is not the one in the backup, and its
 /// OSD gets a new record.
@@ -31,6 +31,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
+        && gate::same_pvc(record, view.seen) == Gate::Open
         && match &record.strategy {
             Strategy::Directory { path, .. } => {
                 daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))

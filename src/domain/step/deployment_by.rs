@@ -67,6 +67,8 @@ impl Step<'_> {
 
     /// Returns whether Rook can continue without harm, manages the node's disks, and no client uses the old
     /// Deployment.
+    ///
+    /// Rook finds OSDs on PVCs in another way; these get their Deployment from osd-migrate.
     fn is_left_to_rook(&self) -> bool {
         let (osd, record) = (self.record.osd, self.record);
         let is_at_rest = || {
@@ -75,6 +77,7 @@ impl Step<'_> {
         };
         self.view.policy.deployment_by == DeploymentBy::ByRook
             && !record.is_new()
+            && record.pvc.is_none()
             && !gate::stays_fenced(self.view.seen)
             && !self.rook_would_meet_others()
             && is_at_rest()

@@ -13,7 +13,7 @@ use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
-use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
+use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId, pvc};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
 use crate::domain::temporary::{INTENT_MINUTES, drains, flags};
@@ -332,6 +332,9 @@ pub(super) fn block_path(
     volume: Option<&Volume>,
     kernel: Option<&KernelDisk>,
 ) -> Option<String> {
+    if let Some(pvc) = &record.pvc {
+        return Some(pvc::block_path(&pvc.name, record.target.encrypted));
+    }
     match &record.strategy {
         Strategy::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
         Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. }

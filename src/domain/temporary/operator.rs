@@ -65,7 +65,7 @@ pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
     };
     let last = view.ledger.in_flight().filter_map(|record| record.saved_at).chain(was.since).max();
     let is_long = last.is_none_or(|last| (view.seen.at - last).num_minutes() >= WAIT_MINUTES);
-    let stays_away = !rook_would_migrate(view).is_empty();
+    let stays_away = !left_to_rook(view).is_empty();
     if is_wait && is_long && !stays_away && !view.ledger.records.values().any(needs_it_away) {
         return restore(view).unwrap_or(next);
     }
@@ -118,16 +118,34 @@ fn scale(operator: &Operator, replicas: u32) -> Next {
     Next::Do(Act::Kube(KubeAct::ScaleOperator { name, uid, generation, replicas }))
 }
 
-/// Returns the OSDs that a restored Rook would migrate itself; while there are any, Rook stays stopped.
+/// OSDs that a restored Rook would change itself.
+#[derive(Default)]
+pub(crate) struct LeftToRook {
+    /// OSDs that Rook would migrate.
+    pub(crate) migrated: BTreeSet<OsdId>,
+    /// OSDs on PVCs that Rook would give another shape than their devices have.
+    pub(crate) reshaped: BTreeSet<OsdId>,
+}
+
+impl LeftToRook {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.migrated.is_empty() && self.reshaped.is_empty()
+    }
+}
+
+/// Returns the OSDs that a restored Rook would change itself; while there are any, Rook stays stopped.
 ///
 /// `uninstall` restores Rook nevertheless: its owner confirmed the migration.
-pub(crate) fn rook_would_migrate(view: View<'_>) -> BTreeSet<OsdId> {
+pub(crate) fn left_to_rook(view: View<'_>) -> LeftToRook {
     let is_at_0 = view.ledger.run.operator.is_some() && view.seen.kube.running_operator().is_none();
     let is_fenced = view.ledger.run.fence.is_some() && gate::stays_fenced(view.seen);
     if (is_at_0 || is_fenced) && !view.policy.leaves {
-        gate::left_to_rooks_migration(view.seen)
+        LeftToRook {
+            migrated: gate::left_to_rooks_migration(view.seen),
+            reshaped: gate::reshaped_by_rook(view.seen),
+        }
     } else {
-        BTreeSet::new()
+        LeftToRook::default()
     }
 }
 

@@ -5,6 +5,7 @@ mod directories;
 mod kind;
 mod new_osds;
 mod noise;
+mod pvcs;
 mod rook;
 mod shape;
 mod worlds;
@@ -17,6 +18,7 @@ pub use noise::{
     a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
     two_in_line, two_without_a_device, with_a_sick_osd,
 };
+pub use pvcs::{OTHER_DISK, PVC, pvc_alongside_rook, pvc_to_be_encrypted, pvc_to_be_plain};
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};
 pub use worlds::{

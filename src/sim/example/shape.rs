@@ -16,6 +16,7 @@ use crate::domain::policy::Declaration;
 use crate::domain::storage::{Resources, Storage};
 use crate::sim::agent;
 use crate::sim::noise::Noise;
+use crate::sim::pvcs::Pvcs;
 use crate::sim::world::{Disk, Placement, World};
 
 /// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
@@ -133,6 +134,7 @@ impl Shape {
             attempts: BTreeMap::new(),
             dmcrypt: BTreeMap::new(),
             databases: BTreeMap::new(),
+            pvcs: Pvcs::default(),
             broken: BTreeSet::new(),
             reconciling: false,
             scaled_by_osd_migrate: false,

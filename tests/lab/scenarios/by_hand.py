@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import time
 
-from . import faults, rights
+from . import faults, kills, rights
 from .bad_day import slot
 from .world import HERE, LAB
 
@@ -212,9 +212,12 @@ def stopped(world, osd):
     finalizers = lambda names: world.kubectl("patch", "pod", pod, "-p", json.dumps({"metadata": {"finalizers": names}}))  # noqa: E731
     finalizers(["lab.local/blocked"])
     job = begin(world, osd)
-    world.until(f"osd.{osd} to be stopped", 90, lambda: not faults.is_up(world, osd))
+    # The run destroys the slot as soon as it sees the OSD down and its container ended: it is killed before that.
+    world.until(f"osd.{osd} to be stopped", 90, lambda: world.get("deployment", f"rook-ceph-osd-{osd}")["spec"]["replicas"] == 0, pause=0.1)
+    kills.KINDS["runner process"](world, job)
     end_run(world, job, osd)
     finalizers(None)
+    world.until(f"osd.{osd} to be down", 90, lambda: not faults.is_up(world, osd))
     stands(world, osd, state={"exists"})
     serves(world, osd, "annotate", "scale")
     old_serves_again(world, osd)

@@ -1,9 +1,10 @@
 //! OSDs on PersistentVolumeClaims, compared with their device set.
 
-use osd_migrate::domain::classify::{Class, PvcRefusal, Refusal};
+use osd_migrate::domain::classify::{self, Class, PvcRefusal, Refusal};
 use osd_migrate::domain::device_set::DeviceSet;
 use osd_migrate::domain::gate::left_to_rooks_migration;
 use osd_migrate::domain::observation::{BoundVolume, OnPvcs, Pvc};
+use osd_migrate::domain::osd::{Layout, Mode, ObjectStore};
 
 use super::ask::{RAW, class_of, not_built, refused};
 use crate::support::build::World;
@@ -72,13 +73,20 @@ fn osd_on_a_pvc_conforms_to_its_device_set() {
 
 #[test]
 fn differences_of_an_osd_from_its_device_set_are_named() {
-    assert!(not_built(RAW, to_be_encrypted).contains("not encrypted, declared encrypted"));
-    assert!(not_built(RAW, encrypted).contains("encrypted, declared not encrypted"));
+    let mismatched = |change: &dyn Fn(&mut World), what: &str| {
+        let world = World::new().with(change);
+        let class = class_of(&world, RAW);
+        assert!(matches!(class, Class::Mismatched(_)) && class.to_string().contains(what), "{class}");
+        classify::target_of(RAW, &world.seen).unwrap()
+    };
+    let raw = |encrypted| Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
+    assert_eq!(mismatched(&to_be_encrypted, "not encrypted, declared encrypted"), raw(true));
+    assert_eq!(mismatched(&encrypted, "encrypted, declared not encrypted"), raw(false));
     let store = |w: &mut World| {
         on_pvc(w);
         w.seen.kube.declaration.store.0 = "bluestore-rdr".to_owned();
     };
-    assert!(not_built(RAW, store).contains("store bluestore, declared bluestore-rdr"));
+    assert_eq!(mismatched(&store, "store bluestore, declared bluestore-rdr").store.0, "bluestore-rdr");
     let database = |w: &mut World| {
         on_pvc(w);
         set(w).templates.push("metadata".to_owned());
@@ -89,6 +97,11 @@ fn differences_of_an_osd_from_its_device_set_are_named() {
         w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true;
     };
     assert_eq!(class_of(&World::new().with(has_one), RAW), Class::Conforming);
+    let stays = |w: &mut World| {
+        has_one(w);
+        set(w).encrypted = true;
+    };
+    assert!(not_built(RAW, stays).contains("its database or its log is on another PVC"));
     let unnamed = |w: &mut World| {
         on_pvc(w);
         w.daemon(RAW).on_pvcs.as_mut().unwrap().data = None;
@@ -145,6 +158,8 @@ fn osd_on_a_pvc_that_another_pod_cannot_use_is_refused() {
         w.seen.kube.pvcs.clear();
     };
     assert_eq!(refused(RAW, missing), not_bound("missing"));
+    let without_volume = not_bound("bound to a PersistentVolume that does not exist");
+    assert_eq!(refused(RAW, |w| pvc(w).volume = None), without_volume);
     assert_eq!(
         refused(RAW, |w| pvc(w).is_block = false),
         Refusal::OnPvc(PvcRefusal::PvcNoBlock { pvc: name() })

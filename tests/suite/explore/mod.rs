@@ -15,6 +15,7 @@ mod noise;
 mod operator;
 mod pace;
 mod promises;
+mod pvcs;
 mod rook;
 mod search;
 mod state;

@@ -10,7 +10,7 @@ use osd_migrate::sim::{Happening, World, example};
 use super::search::Search;
 use super::{
     approval, around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing,
-    operator, pace, rook, unnamed, upmaps,
+    operator, pace, pvcs, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -127,6 +127,7 @@ fn searches() -> Vec<Search> {
     searches.push(pace::slow());
     searches.extend(noise::searches());
     searches.extend(approval::searches());
+    searches.extend(pvcs::searches());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -236,6 +237,10 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::ApprovedOnly => approval::CHANGED,
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
+        Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
+        Guard::PvcSame => pvcs::RECREATED,
+        Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
+        Guard::MappingsClosed => "on a PVC, to be unencrypted",
         _ => "two replicas",
     }
 }

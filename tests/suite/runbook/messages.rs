@@ -158,6 +158,7 @@ fn each_end_of_a_run_is_quoted() {
         "some_of",
         "quarantined_in_progress",
         "withheld_from_rook",
+        "reshaped_by_rook",
         "operator_at_0",
         "not_migrated",
     ] {

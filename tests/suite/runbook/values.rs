@@ -76,6 +76,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::AdmissionUnknown { osd, why: None },
         Reason::AdmissionUnknown { osd, why: Some(text("WHY")) },
         Reason::AmbiguousObjects { what: text("osd.5 has two Deployments: a and b") },
+        Reason::OtherPvc { osd, pvc: text("set1-data-0a") },
         Reason::NodeNotReady { node: node.clone() },
         Reason::NodeCordoned { node: node.clone() },
         Reason::StartedExternally,
@@ -247,6 +248,7 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),
+        ("reshaped_by_rook", Summary { reshaped_by_rook: osds(), ..plain() }),
         (
             "unmatched",
             Summary {

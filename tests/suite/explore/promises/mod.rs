@@ -13,7 +13,7 @@ use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{JobState, Slot};
-use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
+use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Disk, Effect, World, example};
@@ -129,7 +129,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                 return Some("P6: the fence of another client was removed or overwritten".to_owned());
             }
             if fence.is_none() && rook_goes_on(before) {
-                return Some("P6: the fence was removed, and Rook resumes its own migration".to_owned());
+                return Some("P6: the fence was removed, and Rook changes OSDs itself".to_owned());
             }
             // The last removed fence is remembered for a runner that set it too late, and is removed again.
             let run = &before.ledger.run;
@@ -180,6 +180,17 @@ fn replicas_of(state: &State) -> Option<u32> {
 /// that was frozen saw the cluster before that.)
 fn rook_goes_on(state: &State) -> bool {
     let kube = &state.world.kube;
+    let is_reshaped = |fsid: Option<OsdFsid>| {
+        let is_encrypted = fsid.is_some_and(|fsid| state.world.pvcs.stores.contains_key(&fsid));
+        kube.declaration.storage.sets.iter().any(|set| set.encrypted != is_encrypted)
+    };
+    let on_pvcs = state.world.pvcs.of.keys().filter_map(|osd| state.world.ceph.slots.get(osd));
+    if kube.fenceable_operator().is_some()
+        && !state.thaws
+        && on_pvcs.into_iter().any(|slot| slot.up && is_reshaped(slot.fsid))
+    {
+        return true;
+    }
     let begins = kube.declaration.confirmed && kube.fenceable_operator().is_some() && !state.thaws;
     let differs = |(osd, slot): (&OsdId, &Slot)| {
         let encrypted = slot.fsid.is_some_and(|fsid| state.world.dmcrypt.contains_key(&fsid));

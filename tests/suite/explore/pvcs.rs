@@ -1,0 +1,97 @@
+//! OSDs on PersistentVolumeClaims, which become encrypted or unencrypted, searched like the others.
+
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Happening, World, example};
+
+use super::search::Search;
+use super::{OURS, everything, explore, explored, has_time, nothing, promises, spontaneous};
+
+pub(super) const RECREATED: &str = "a PVC is recreated on another disk";
+pub(super) const ALONGSIDE_ROOK: &str = "alongside Rook, a device set is edited";
+pub(super) const KILLED: &str = "on a PVC, to be encrypted, agents fail";
+
+/// Returns a new PVC of the same name, while no pod uses the old one.
+fn recreated(world: &World) -> Vec<Happening> {
+    let behind = world.pvcs.disks[example::PVC].as_str();
+    let can_be = behind != example::OTHER_DISK && world.is_unused(example::PVC);
+    let other = (example::PVC.to_owned(), example::OTHER_DISK.to_owned());
+    can_be.then_some(Happening::PvcRecreated(other.0, other.1)).into_iter().collect()
+}
+
+/// Returns everything, and what people do to the PVC and its key.
+fn with_pvcs(world: &World) -> Vec<Happening> {
+    let mut menu = everything(world);
+    menu.extend(recreated(world));
+    menu
+}
+
+/// Returns the loss of the key while no store needs it.
+fn key_lost(world: &World) -> Vec<Happening> {
+    let is_needed = world.pvcs.stores.keys().any(|fsid| world.disk_of(*fsid).is_some());
+    let can_be = !is_needed && world.pvcs.keys.contains_key(example::PVC);
+    can_be.then(|| Happening::KeyDeleted(example::PVC.to_owned())).into_iter().collect()
+}
+
+/// Returns the edit of the device set, while the CephCluster is fenced for another OSD.
+fn edited(world: &World) -> Vec<Happening> {
+    let is_fenced = world.kube.fence.is_some();
+    let is_plain = world.kube.declaration.storage.sets.iter().all(|set| !set.encrypted);
+    (is_fenced && is_plain).then_some(Happening::SetEdited(true)).into_iter().collect()
+}
+
+/// Returns a search in which Rook would start an OSD on a PVC as its edited device set declares.
+fn alongside_rook() -> Search {
+    let policy = || Policy { confirmed: true, ..Policy::default() };
+    Search { policy, ..Search::new(ALONGSIDE_ROOK, example::pvc_alongside_rook, edited, (1, 0, 0)) }
+}
+
+/// Returns the searches for mutants.
+pub(super) fn searches() -> Vec<Search> {
+    let new = Search::new;
+    vec![
+        new("on a PVC, to be unencrypted", example::pvc_to_be_plain, nothing, (0, 0, 0)),
+        new(RECREATED, example::pvc_to_be_encrypted, recreated, (1, 0, 0)),
+        alongside_rook(),
+        new(KILLED, example::pvc_to_be_encrypted, super::agents, (1, 0, 0)),
+    ]
+}
+
+#[test]
+fn pvc_worlds_have_one_osd_to_migrate() {
+    for (world, what) in [
+        (example::pvc_to_be_encrypted(), "not encrypted, declared encrypted"),
+        (example::pvc_to_be_plain(), "encrypted, declared not encrypted"),
+    ] {
+        let class = |osd| promises::class(&world, OsdId(osd));
+        assert!(class(0).migrates().is_some() && class(0).to_string().contains(what), "{}", class(0));
+        assert_eq!((class(1), class(2)), (Class::Conforming, Class::Conforming));
+    }
+    assert_eq!(OURS, OsdId(0));
+}
+
+#[test]
+fn pvc_to_encrypted_survives_a_fault_of_any_kind() {
+    explore("a PVC to encrypted", example::pvc_to_be_encrypted, with_pvcs, (1, 0, 0));
+}
+
+#[test]
+fn pvc_to_plain_survives_a_fault_of_any_kind() {
+    explore("a PVC to plain", example::pvc_to_be_plain, with_pvcs, (1, 0, 0));
+}
+
+#[test]
+fn pvc_to_encrypted_survives_a_freeze_and_a_lost_key() {
+    explore("a PVC to encrypted", example::pvc_to_be_encrypted, nothing, (0, 1, 0));
+    explored(&Search::new("its key is deleted", example::pvc_to_be_encrypted, key_lost, (1, 0, 0)));
+}
+
+#[test]
+fn pvcs_wider_if_there_is_time() {
+    if has_time() {
+        explore("a PVC to plain", example::pvc_to_be_plain, nothing, (0, 1, 0));
+        explore("a PVC to encrypted", example::pvc_to_be_encrypted, spontaneous, (1, 1, 0));
+        explore("a PVC to encrypted", example::pvc_to_be_encrypted, with_pvcs, (1, 0, 1));
+    }
+}
