@@ -37,9 +37,15 @@ impl K8s {
     /// Deleting the ConfigMap deletes the key before the Job and its log. A right to delete Secrets would be
     /// a right to delete all of them, also those that open encrypted OSDs, because the names are not known
     /// beforehand.
+    ///
+    /// Before all of these, the key of an OSD on a PVC that is to be encrypted is created
+    /// ([`K8s::create_pvc_key`]): a device is encrypted only with a key that exists already.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
         let &Agent { request, pod, .. } = agent;
+        if let Some(pvc) = request.pvc_with_key() {
+            self.create_pvc_key(pvc, pod.declaration).await?;
+        }
         let placement = &pod.declaration.storage.placement.tolerations;
         let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
         let report = self.make_report(&name, report(request)).await?;

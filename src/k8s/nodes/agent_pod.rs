@@ -9,6 +9,7 @@ use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::k8s::names::INSTALL;
+use crate::k8s::nodes::agent_pvc::AgentPvc;
 use crate::k8s::own::own_pod::Own;
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
@@ -55,6 +56,8 @@ pub(super) struct AgentPod<'a> {
     pub(super) parent: Option<Parent<'a>>,
     /// True if the agent removes what Rook left of the old OSD, in addition to its disk.
     pub(super) clears_remains: bool,
+    /// PVC whose device the agent works on, if the OSD is on one.
+    pub(super) pvc: Option<AgentPvc<'a>>,
 }
 
 /// A folder of the host.
@@ -122,6 +125,8 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     secrets.dedup();
     let host_network = pod.base.declaration.host_network;
     let resources = resources(&pod.base.declaration.prepare_resources);
+    let mut init_containers = vec![install(pod.base.own, &resources)];
+    init_containers.extend(pod.pvc.map(|pvc| pvc.bridge(pod.base.image, &resources)));
     let mut spec = json!({
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
@@ -135,7 +140,7 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
         "hostNetwork": host_network,
         "dnsPolicy": if host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },
         "imagePullSecrets": secrets.into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
-        "initContainers": [install(pod.base.own, &resources)],
+        "initContainers": init_containers,
         "containers": [agent(pod, &resources)],
         "volumes": volumes(pod),
     });
@@ -204,6 +209,7 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     if pod.clears_remains {
         mounts.push(json!({"name": "rook", "mountPath": ROOK_MOUNT}));
     }
+    mounts.extend(pod.pvc.into_iter().flat_map(AgentPvc::mounts));
     json!({
         "name": AGENT,
         "image": pod.base.image,
@@ -246,5 +252,6 @@ fn volumes(pod: &AgentPod<'_>) -> Value {
         let path = json!({"path": pod.base.data_dir, "type": "DirectoryOrCreate"});
         volumes.push(json!({"name": "rook", "hostPath": path}));
     }
+    volumes.extend(pod.pvc.into_iter().flat_map(AgentPvc::volumes));
     Value::Array(volumes)
 }

@@ -64,7 +64,7 @@ fn built() -> Value {
     built_of(&request())
 }
 
-fn built_of(request: &NodeRequest) -> Value {
+pub(crate) fn built_of(request: &NodeRequest) -> Value {
     built_by(request, &declaration())
 }
 

@@ -8,9 +8,8 @@ use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::classify::NO_DRY_RUN;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::osd::deploy_osd::{expect_startable, fits};
+use crate::k8s::osd::deploy_osd::{expect_startable, fits, next_deployment};
 use crate::k8s::osd::osd_object::{dynamic, text};
-use crate::k8s::osd::render_osd;
 
 /// Text of the API server's answer if it can't call a webhook whose failure policy is Fail: 500,
 /// `InternalError`
@@ -40,11 +39,12 @@ impl K8s {
         }
         let node_object = self.node_object(&deploy.node).await?;
         let found = self.expect_deployment(deploy.osd).await?;
-        let new = render_osd::render(
-            deploy,
-            &found.object,
-            &self.frame(declaration, cluster, &node_object.hostname),
-        );
+        let frame = self.frame(declaration, cluster, &node_object.hostname);
+        let new = match next_deployment(deploy, &found.object, &frame) {
+            Ok(new) => new,
+            Err(error @ K8sError::Malformed { .. }) => return Ok(Admission::Refused(error.to_string())),
+            Err(error) => return Err(error),
+        };
         let (name, in_place) = (text(&new, "/metadata/name"), fits(&new, &found));
         // The object has no uid and no resourceVersion, so a status written meanwhile causes no conflict.
         let new = dynamic(&name, new)?;

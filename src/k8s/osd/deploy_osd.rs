@@ -1,4 +1,5 @@
-//! Start of a recreated or new OSD: its Deployment is updated to Rook's present shape, or created.
+//! Start of a recreated or new OSD: its Deployment is updated to Rook's present shape, or created. On a PVC,
+//! the found Deployment is changed.
 
 use kube::api::PropagationPolicy;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::declared_osd;
 use crate::k8s::osd::osd_object::{FoundDeployment, text, with_identity};
+use crate::k8s::osd::osd_on_pvc::reshape;
 use crate::k8s::osd::render_osd::{self, Frame};
 use crate::k8s::tolerations;
 
@@ -43,7 +45,7 @@ impl K8s {
         let frame = self.frame(declaration, cluster, &node_object.hostname);
         let Some(found) = self.osd_deployment(deploy.osd).await? else {
             let (_, old) = self.backed_up_deployment(deploy.osd, &deploy.record).await?;
-            let new = render_osd::render(deploy, &old, &frame);
+            let new = next_deployment(deploy, &old, &frame)?;
             let name = text(&new, "/metadata/name");
             return self.create_deployment(&name, new).await.map(|()| Deployed::Done);
         };
@@ -58,7 +60,7 @@ impl K8s {
             // that the record is open.
             Some(_) | None => self.expect_open(deploy.osd, &deploy.record).await?,
         }
-        let new = render_osd::render(deploy, &found.object, &frame);
+        let new = next_deployment(deploy, &found.object, &frame)?;
         if fits(&new, &found) {
             return self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done);
         }
@@ -152,6 +154,21 @@ impl K8s {
 pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
     render_osd::can_activate(deploy)
         .map_err(|found| K8sError::Unexpected { what: deploy.osd.to_string(), found })
+}
+
+/// Returns the Deployment that starts the recreated OSD. `old` is the existing Deployment, or its backup.
+pub(super) fn next_deployment(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Result<Value, K8sError> {
+    let Some(pvc) = &deploy.pvc else { return Ok(render_osd::render(deploy, old, frame)) };
+    reshape(deploy, pvc, old, frame).map_err(|cause| {
+        let (name, namespace) = (text(old, "/metadata/name"), frame.namespace);
+        let why = format!(
+            "{cause}, so osd-migrate cannot change it to start the recreated {}. Rook's operator restores \
+             Rook's shape if it reconciles. To see the Deployment: kubectl -n {namespace} get deployment \
+             {name} -o yaml",
+            deploy.osd
+        );
+        K8sError::Malformed { what: format!("deployment/{name}"), why }
+    })
 }
 
 /// Returns whether the found Deployment can become the new one: name and selector can't be changed.

@@ -5,6 +5,7 @@
 //! | `fields`, `daemon`, `daemon_data`, `daemon_pvcs` | readers of a Deployment |
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
+//! | `osd_on_pvc`, `pvc_encryption`, `pvc_shape` | the Deployment of an OSD on a PVC |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
 
 mod admission;
@@ -19,12 +20,19 @@ mod osd_containers;
 mod osd_deployment;
 mod osd_env;
 mod osd_object;
+mod osd_on_pvc;
+mod pvc_encryption;
+mod pvc_shape;
 #[cfg(test)]
 mod render_new_tests;
 pub(crate) mod render_osd;
 #[cfg(test)]
+mod rook_pvc_shapes;
+#[cfg(test)]
 mod rook_reads_back_tests;
 #[cfg(test)]
 mod wire_deploy_tests;
+#[cfg(test)]
+mod wire_pvc_tests;
 #[cfg(test)]
 mod wire_tests;

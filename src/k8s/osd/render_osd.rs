@@ -93,6 +93,15 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
 
 /// Checks whether a Deployment can start the OSD; the error says why not.
 pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
+    if deploy.pvc.is_some() {
+        // The key of an encrypted one is in a Secret.
+        return match deploy.fresh {
+            Some(_) => {
+                Err("it is on a PVC, and a new Deployment is rendered only for a disk of a node".to_owned())
+            }
+            None => Ok(()),
+        };
+    }
     match deploy.layout {
         Layout { mode: Mode::Raw, encrypted: true, .. } => {
             Err("it is raw and encrypted: the mons do not store its key, so no Deployment can open it"
@@ -106,14 +115,15 @@ fn selector(osd: OsdId, namespace: &str) -> Value {
     json!({"app": "rook-ceph-osd", "ceph-osd-id": osd.0.to_string(), "rook_cluster": namespace})
 }
 
-fn carried_annotations(old: &Value, path: &str) -> Map<String, Value> {
+/// Returns the annotations of the old object at this path that stay true of the new one.
+pub(super) fn carried_annotations(old: &Value, path: &str) -> Map<String, Value> {
     let mut annotations = old.pointer(path).and_then(Value::as_object).cloned().unwrap_or_default();
     annotations.retain(|key, _| !NOT_CARRIED.contains(&key.as_str()));
     annotations
 }
 
 /// Returns the annotations of the pod: the recorded state of the old key is not true of the new one.
-fn pod_annotations(old: &Value) -> Map<String, Value> {
+pub(super) fn pod_annotations(old: &Value) -> Map<String, Value> {
     let mut annotations = carried_annotations(old, "/spec/template/metadata/annotations");
     annotations.insert(CEPHX_STATUS.to_owned(), json!(KEY_IS_NEW));
     annotations

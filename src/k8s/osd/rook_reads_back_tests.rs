@@ -13,26 +13,28 @@ use crate::k8s::osd::render_osd::tests::{declaration, deploy, frame};
 
 /// Values of an OSD that Rook has after it has read the OSD's Deployment.
 #[derive(Debug, PartialEq, Eq)]
-struct ReadBack {
+pub(super) struct ReadBack {
     id: u32,
-    uuid: String,
+    pub(super) uuid: String,
     node: String,
-    block_path: String,
-    mode: String,
+    /// PVC of an OSD that is on one.
+    pub(super) pvc: Option<String>,
+    pub(super) block_path: String,
+    pub(super) mode: String,
     db_path: String,
     wal_path: String,
-    class: String,
-    location: String,
-    store: String,
-    encrypted: bool,
+    pub(super) class: String,
+    pub(super) location: String,
+    pub(super) store: String,
+    pub(super) encrypted: bool,
     failure_domains: BTreeMap<String, String>,
-    key: String,
+    pub(super) key: String,
 }
 
 /// Reads a Deployment as Rook does.
 ///
 /// An error is one of Rook's, too: with it the reconcile of all OSDs fails.
-fn read_back(deployment: &Value) -> Result<ReadBack, String> {
+pub(super) fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     let label = |key: &str| deployment["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
     let containers =
         deployment["spec"]["template"]["spec"]["containers"].as_array().ok_or("no containers")?;
@@ -43,14 +45,15 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
         let found = vars.rfind(|v| keys.iter().any(|key| v["name"] == *key));
         found.and_then(|v| v["value"].as_str()).unwrap_or_default().to_owned()
     };
-    if osd["env"].as_array().is_some_and(|vars| vars.iter().any(|v| v["name"] == "ROOK_PVC_BACKED_OSD")) {
-        return Err("taken for one on a PVC".to_owned());
-    }
-    let selector =
-        deployment["spec"]["template"]["spec"]["nodeSelector"].as_object().ok_or("no nodeSelector")?;
-    let node = selector.get("kubernetes.io/hostname").and_then(Value::as_str).ok_or("no node")?;
+    let is_on_pvc =
+        osd["env"].as_array().is_some_and(|vars| vars.iter().any(|v| v["name"] == "ROOK_PVC_BACKED_OSD"));
+    let pvc = Some(label("ceph.rook.io/pvc")).filter(|_| is_on_pvc);
     let (uuid, block_path) = (env(&["ROOK_OSD_UUID"]), env(&["ROOK_BLOCK_PATH", "ROOK_LV_PATH"]));
-    if uuid.is_empty() || block_path.is_empty() || env(&["ROOK_NODE_NAME"]) != node {
+    let node = deployment["spec"]["template"]["spec"]["nodeSelector"].as_object();
+    let node = node.and_then(|labels| labels.get("kubernetes.io/hostname")).and_then(Value::as_str);
+    let node = if is_on_pvc { node.unwrap_or_default() } else { node.ok_or("no node")? };
+    let is_somewhere = if is_on_pvc { pvc.as_deref() != Some("") } else { env(&["ROOK_NODE_NAME"]) == node };
+    if uuid.is_empty() || block_path.is_empty() || !is_somewhere {
         return Err(format!("required: uuid `{uuid}`, block path `{block_path}`, node `{node}`"));
     }
     let mut args = osd["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -63,6 +66,7 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     Ok(ReadBack {
         id: label("ceph-osd-id").parse().map_err(|_| "no id")?,
         node: node.to_owned(),
+        pvc,
         encrypted: label("encrypted") == "true" || block_path.contains("-dmcrypt"),
         uuid,
         block_path,
@@ -105,6 +109,7 @@ fn expected(deploy: &Deploy) -> ReadBack {
         id: deploy.osd.0,
         uuid: deploy.fsid.to_string(),
         node: "h1.example".to_owned(),
+        pvc: None,
         block_path: deploy.block_path.clone(),
         mode: if deploy.layout.mode == Mode::Raw { "raw" } else { "lvm" }.to_owned(),
         db_path: deploy.db_path.clone().unwrap_or_default(),

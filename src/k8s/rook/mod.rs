@@ -1,7 +1,9 @@
-//! Rook's objects: the CephCluster and its fence, the operator, the mons' addresses, PodDisruptionBudgets.
+//! Rook's objects: the CephCluster and its fence, the operator, the mons' addresses, PodDisruptionBudgets,
+//! rotations of keys.
 
 pub(crate) mod ceph_cluster;
 mod cluster_status;
+mod key_rotation;
 mod locate;
 pub(crate) mod mon_access;
 mod operator;

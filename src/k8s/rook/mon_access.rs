@@ -13,7 +13,7 @@ use crate::k8s::client::error::K8sError;
 const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 const SECRET: &str = "rook-ceph-mon";
 
-/// A cephx key.
+/// A key: of a cephx user, or of an encrypted volume.
 ///
 /// It is never shown: neither `Debug` nor `Display` of a type that contains it prints it.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Key {
         Self(key.trim().to_owned())
     }
 
-    /// Returns the key itself, for librados or a keyring.
+    /// Returns the key itself, for librados, a keyring or a Secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }

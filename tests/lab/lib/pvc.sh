@@ -51,7 +51,7 @@ render_on_pvc() { # MANIFEST KEY=VALUE...
   render "$SRC/manifests/$1" "ID=$id" "PVC=$pvc" "DB=$db" "HOST=$host" "ENCRYPTED=$encrypted" "SUFFIX=$suffix" "FSID=$FSID" "IMAGE=$OSD_IMAGE" \
     "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$(cluster_uid)" "SET=$(claim_fact "$pvc" set)" "SIZE=$(claim_fact "$pvc" gib)Gi" "${@:2}" |
     K create --dry-run=client -f - -o json |
-    jq --arg db "$db" --arg encrypted "$encrypted" --rawfile copy "$SRC/lib/osd_pvc_copy.sh" --rawfile open "$SRC/lib/osd_pvc_open.sh" \
+    jq --arg db "$db" --arg encrypted "$encrypted" --rawfile copy "$SRC/lib/osd_pvc_copy.sh" --rawfile open "$SRC/../../src/k8s/osd/open_encrypted.sh" \
       -f "$SRC/manifests/osd-pvc.jq" |
     apply_quietly
 }

@@ -1,0 +1,180 @@
+//! Parts of an agent's pod for an OSD on a PVC: the device of the PVC, and the key of its encryption. Pure.
+//!
+//! A privileged container does not get the devices of PVCs (`volumeDevices`; measured with containerd 1.6).
+//! So an init container without privileges, the bridge, gets the device and creates the same device node in a
+//! volume in memory, and the agent's container mounts that volume.
+
+use serde_json::{Value, json};
+
+use crate::domain::inspection::{KEY_MOUNT, NodeRequest, PVC_DATA, PVC_MOUNT};
+use crate::domain::osd::pvc::key_secret;
+
+/// Name of the init container and of the volume that it writes to.
+const BRIDGE: &str = "bridge";
+/// Name of the volume of the PVC.
+const PVC: &str = "pvc";
+/// Name of the volume of the Secret with the OSD's key.
+const KEY: &str = "pvc-key";
+/// Folder in the bridge in which Kubernetes creates the device of the PVC.
+const DEVICES: &str = "/osd-migrate-pvc";
+
+/// The PVC of an agent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AgentPvc<'a> {
+    name: &'a str,
+    has_key: bool,
+}
+
+impl<'a> AgentPvc<'a> {
+    /// Returns the PVC that a request names.
+    pub(super) fn of(request: &'a NodeRequest) -> Option<Self> {
+        let name = request.pvc.as_deref()?;
+        Some(Self { name, has_key: request.pvc_with_key().is_some() })
+    }
+
+    /// Builds the init container that creates the device node for the agent.
+    ///
+    /// `MKNOD` is the only right that it needs.
+    pub(super) fn bridge(self, image: &str, resources: &Value) -> Value {
+        let device = format!("{DEVICES}/{PVC_DATA}");
+        json!({
+            "name": BRIDGE,
+            "image": image,
+            "command": [
+                "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{PVC_DATA}"),
+            ],
+            "resources": resources,
+            "volumeDevices": [{"name": PVC, "devicePath": device}],
+            "volumeMounts": [
+                {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
+                {"name": BRIDGE, "mountPath": PVC_MOUNT},
+            ],
+            "securityContext": {
+                "privileged": false,
+                "allowPrivilegeEscalation": false,
+                "runAsUser": 0,
+                "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        })
+    }
+
+    /// Returns the mounts of the agent's container.
+    pub(super) fn mounts(self) -> Vec<Value> {
+        let mut mounts = vec![json!({"name": BRIDGE, "mountPath": PVC_MOUNT})];
+        if self.has_key {
+            mounts.push(json!({"name": KEY, "mountPath": KEY_MOUNT, "readOnly": true}));
+        }
+        mounts
+    }
+
+    /// Returns the volumes.
+    ///
+    /// The Secret is mounted without a list of keys: if its key is missing, the pod starts and the agent
+    /// reports that.
+    pub(super) fn volumes(self) -> Vec<Value> {
+        let mut volumes = vec![
+            json!({"name": PVC, "persistentVolumeClaim": {"claimName": self.name}}),
+            json!({"name": BRIDGE, "emptyDir": {"medium": "Memory"}}),
+        ];
+        if self.has_key {
+            let secret = json!({"secretName": key_secret(self.name), "defaultMode": 0o400});
+            volumes.push(json!({"name": KEY, "secret": secret}));
+        }
+        volumes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::inspection::NodeTask;
+    use crate::domain::osd::{Layout, Mode, ObjectStore};
+    use crate::k8s::nodes::node_job::tests::{built_of, request};
+
+    /// Returns the request of an agent for an OSD on a PVC that is to be encrypted or plain.
+    fn on_pvc(encrypted: bool) -> NodeRequest {
+        let target = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
+        NodeRequest { pvc: Some("set1-data-0a".to_owned()), target, ..request() }
+    }
+
+    fn spec(request: &NodeRequest) -> Value {
+        built_of(request)["spec"]["template"]["spec"].take()
+    }
+
+    fn named(list: &Value, name: &str) -> Vec<Value> {
+        list.as_array().unwrap().iter().filter(|item| item["name"] == name).cloned().collect()
+    }
+
+    #[test]
+    fn bridge_copies_the_device_of_the_pvc_with_mknod_alone() {
+        let spec = spec(&on_pvc(false));
+        let [install, bridge] = spec["initContainers"].as_array().unwrap().as_slice() else { panic!("two") };
+        assert_eq!(install["name"], "install", "it brings the program of the bridge");
+        let expected = json!({
+            "name": "bridge",
+            "image": "ceph:16.2.15",
+            "command": ["/opt/osd-migrate/osd-migrate", "node", "bridge", "/osd-migrate-pvc/data", "/mnt/osd-migrate-pvc/data"],
+            "resources": {},
+            "volumeDevices": [{"name": "pvc", "devicePath": "/osd-migrate-pvc/data"}],
+            "volumeMounts": [
+                {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
+                {"name": "bridge", "mountPath": "/mnt/osd-migrate-pvc"},
+            ],
+            "securityContext": {"privileged": false, "allowPrivilegeEscalation": false, "runAsUser": 0,
+                "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]}, "seccompProfile": {"type": "RuntimeDefault"}},
+        });
+        assert_eq!(bridge, &expected);
+        assert_eq!(
+            named(&spec["volumes"], "pvc"),
+            [json!({"name": "pvc", "persistentVolumeClaim": {"claimName": "set1-data-0a"}})]
+        );
+        assert_eq!(
+            named(&spec["volumes"], "bridge"),
+            [json!({"name": "bridge", "emptyDir": {"medium": "Memory"}})]
+        );
+        let agent = &spec["containers"][0];
+        assert_eq!(
+            named(&agent["volumeMounts"], "bridge"),
+            [json!({"name": "bridge", "mountPath": "/mnt/osd-migrate-pvc"})]
+        );
+        assert_eq!(agent.get("volumeDevices"), None, "a privileged container does not get them");
+        assert_eq!(agent["securityContext"]["privileged"], true);
+    }
+
+    #[test]
+    fn bridge_has_the_resources_that_a_quota_requires() {
+        let resources = json!({"requests": {"cpu": "0"}});
+        assert_eq!(
+            AgentPvc::of(&on_pvc(false)).unwrap().bridge("ceph:16", &resources)["resources"],
+            resources
+        );
+    }
+
+    #[test]
+    fn key_is_mounted_by_the_agent_alone_if_the_target_is_encrypted() {
+        let with_key = spec(&on_pvc(true));
+        let volume = json!({"name": "pvc-key", "secret": {
+            "secretName": "rook-ceph-osd-encryption-key-set1-data-0a", "defaultMode": 256}});
+        assert_eq!(named(&with_key["volumes"], "pvc-key"), [volume]);
+        assert_eq!(
+            named(&with_key["containers"][0]["volumeMounts"], "pvc-key"),
+            [json!({"name": "pvc-key", "mountPath": "/mnt/osd-migrate-key", "readOnly": true})]
+        );
+        assert!(!with_key["initContainers"].to_string().contains("pvc-key"));
+        let without = NodeRequest { task: NodeTask::Inspect, ..on_pvc(false) };
+        assert!(!spec(&without).to_string().contains("encryption-key"));
+    }
+
+    #[test]
+    fn agent_of_a_host_osd_has_no_part_of_a_pvc() {
+        let target = Layout { encrypted: true, ..on_pvc(true).target };
+        let spec = spec(&NodeRequest { target, ..request() });
+        assert_eq!(spec["initContainers"].as_array().map(Vec::len), Some(1));
+        for part in
+            ["volumeDevices", "persistentVolumeClaim", "bridge", "encryption-key", KEY_MOUNT, PVC_MOUNT]
+        {
+            assert!(!spec.to_string().contains(part), "{part}");
+        }
+    }
+}
