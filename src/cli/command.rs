@@ -243,4 +243,13 @@ pub enum NodeCommand {
     /// Inspect the disks that the environment variable OSD_MIGRATE_INVENTORY describes. The command changes
     /// nothing.
     Inventory,
+    /// Make a device node for the block device of a PVC, which only a container that is not privileged gets.
+    Bridge {
+        /// Block device of the PVC.
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// Device node to make, in place of an older one.
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+    },
 }

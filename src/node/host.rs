@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::domain::inspection::{PARENT_MOUNT, ROOK_MOUNT};
+use crate::domain::inspection::{KEY_MOUNT, PARENT_MOUNT, PVC_MOUNT, ROOK_MOUNT};
 use crate::domain::osd::NodeName;
+use crate::domain::osd::pvc::KEY_IN_SECRET;
 
 /// Environment that an agent runs in.
 ///
@@ -33,6 +34,10 @@ pub struct Host {
     pub rook: PathBuf,
     /// Namespace of the cluster: the name of the cluster's folder in `rook`.
     pub namespace: String,
+    /// Folder with the device node of the OSD's PVC, if the OSD is on one.
+    pub pvc: PathBuf,
+    /// File with the key of an encrypted OSD on a PVC. Its content is passed on by this path only.
+    pub key: PathBuf,
     /// Folder for mount points and the shims; it may be deleted with the pod.
     pub scratch: PathBuf,
     /// Path of this binary, for the shims.
@@ -58,6 +63,8 @@ impl Host {
             parent: PARENT_MOUNT.into(),
             rook: ROOK_MOUNT.into(),
             namespace,
+            pvc: PVC_MOUNT.into(),
+            key: PathBuf::from(KEY_MOUNT).join(KEY_IN_SECRET),
             scratch: "/tmp".into(),
             binary: std::env::current_exe()?,
             path,

@@ -16,9 +16,11 @@
 //! | `disk` | a disk's identity, users, content, and the writes to it |
 //! | `state` | what outlives an agent: locks, attempts, issued fsids |
 //! | `tools` | programs: the list of those that read, and how any is run |
+//! | `bridge` | the device node of a PVC, for the agent |
 //! | `host`, `steps`, `error` | the rest |
 
 mod agent;
+mod bridge;
 mod create;
 mod disk;
 mod error;
@@ -34,6 +36,7 @@ mod tools;
 mod volumes;
 
 pub use agent::agent;
+pub use bridge::bridge;
 pub use create::shim;
 pub use error::NodeError;
 pub use host::Host;

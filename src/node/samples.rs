@@ -64,6 +64,8 @@ pub(crate) fn host(root: &Path) -> Host {
         parent: root.join("parent"),
         rook: root.join("rook"),
         namespace: "rook-ceph".into(),
+        pvc: root.join("pvc"),
+        key: root.join("key"),
         scratch: root.join("tmp"),
         binary: "/proc/self/exe".into(),
         path: String::new(),

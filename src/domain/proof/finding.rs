@@ -1,6 +1,7 @@
 //! Finding on one disk: what it carries, and what that proves.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 
 use crate::domain::inspection::{Content, Piece, Proof};
 use crate::domain::osd::{OsdFsid, Role};
@@ -49,6 +50,29 @@ impl DiskFinding {
 pub enum Layer {
     /// A physical volume of LVM, by its uuid.
     Physical(String),
-    /// An encrypted disk, by the uuid of its header.
-    Luks(String),
+    /// An encrypted disk, by its header.
+    Luks(LuksHeader),
+}
+
+/// LUKS header of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LuksHeader {
+    /// uuid, which identifies it.
+    pub uuid: String,
+    /// Label: Rook writes `pvc_name=PVC`, cut to the length of the field.
+    pub label: Option<String>,
+    /// Subsystem: Rook writes `ceph_fsid=FSID`.
+    pub subsystem: Option<String>,
+}
+
+impl Display for LuksHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> =
+            [&self.label, &self.subsystem].into_iter().flatten().map(String::as_str).collect();
+        if names.is_empty() {
+            write!(f, "LUKS {}", self.uuid)
+        } else {
+            write!(f, "a LUKS header of {}", names.join(", "))
+        }
+    }
 }

@@ -106,6 +106,15 @@ pub fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option
     if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
 }
 
+/// Returns whether what is read while the disk is held permits the wipe that was decided before.
+///
+/// A LUKS header of the record can't be opened while its device is held. It then counts as the record's
+/// tombstone, also if a store under another id was found in it before.
+pub fn is_still(before: &Verdict, now: &Verdict, request: &NodeRequest) -> bool {
+    let is_closed = request.pvc_with_key().is_some() && *now == Verdict::WipeOurs;
+    before == now || (is_closed && matches!(before, Verdict::WipeMisplaced(_)))
+}
+
 /// Decides about a disk that was available when it was chosen.
 ///
 /// osd-migrate's own tombstone for this OSD is what an interrupted rebuild leaves.

@@ -180,3 +180,27 @@ fn device_for_a_directory_osd_is_blank_and_its_slot_destroyed() {
     assert_eq!(slot_may_be_taken(&request, Some("destroyed")), Ok(()));
     assert!(slot_may_be_taken(&request, None).is_err(), "it has an id, which must be kept");
 }
+
+#[test]
+fn held_luks_header_of_the_record_keeps_an_earlier_permission() {
+    let (ours, misplaced) = (Verdict::WipeOurs, Verdict::WipeMisplaced(OsdId(7)));
+    let plain = request();
+    let mut encrypted = request();
+    (encrypted.pvc, encrypted.target.encrypted) = (Some("x".into()), true);
+    for verdict in [&ours, &misplaced, &Verdict::WipeOld, &Verdict::TakeAvailable] {
+        assert!(is_still(verdict, verdict, &plain) && is_still(verdict, verdict, &encrypted));
+    }
+    assert!(is_still(&misplaced, &ours, &encrypted), "the header is closed while its device is held");
+    assert!(!is_still(&misplaced, &ours, &plain));
+    assert!(!is_still(&Verdict::WipeOld, &ours, &encrypted), "the old OSD went away meanwhile");
+    assert!(!is_still(&ours, &misplaced, &encrypted) && !is_still(&ours, &Verdict::Done, &encrypted));
+}
+
+#[test]
+fn finished_encrypted_osd_on_a_pvc_is_done_without_its_slot() {
+    let mut request = request();
+    request.target.encrypted = true;
+    assert_eq!(unless_unreadable(Verdict::Done, &request, Some("destroyed")), Verdict::WipeOurs);
+    request.pvc = Some("x".into());
+    assert_eq!(unless_unreadable(Verdict::Done, &request, Some("destroyed")), Verdict::Done);
+}

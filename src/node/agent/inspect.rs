@@ -6,12 +6,13 @@ use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::recorded::{add_pieces, recorded};
 use crate::node::create::capability;
 use crate::node::error::NodeError;
+use crate::node::find::on_pvc;
 use crate::node::find::search::{self, Search};
 use crate::node::host::Host;
 use crate::node::legacy::directory;
 use crate::node::legacy::files::Sharing;
 use crate::node::steps::Steps;
-use crate::node::volumes::{databases, stack};
+use crate::node::volumes::{databases, luks, stack};
 
 /// Reads what carries the OSD, its proof, and what the image can do; changes nothing on the disk.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
@@ -21,11 +22,12 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
     );
     let search = match search {
         Ok(search) => search,
-        Err(error) => return Outcome::failed(error),
+        // The key is asked first: without it, a LUKS header of this record can't be read either.
+        Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
-    let layers = foreign_layers(request, host, &search);
+    let refused = luks::check_key(host, request).err().or_else(|| foreign_layers(request, host, &search));
     let mut inspection = inspection(request, host, search, &asked);
-    if let Some(error) = layers {
+    if let Some(error) = refused {
         inspection.evidence = None;
         return Outcome { inspection: Some(inspection), error: Some(error), left: Vec::new() };
     }
@@ -49,7 +51,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
 fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
     let Search::One(found) = search else { return None };
     let proof = found.examine.proof.as_ref().filter(|_| found.examine.about == Some(request.old))?;
-    stack::foreign_layer(host, &found.disk, proof).map(NodeError::Refused)
+    stack::foreign_layer(host, &found.disk, proof, request.pvc.as_deref()).map(NodeError::Refused)
 }
 
 /// Checks, before the OSD is stopped, that its new database can be created on the configured device.
@@ -89,6 +91,9 @@ fn add_directory(
 async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError> {
     if let Some(evidence) = &request.evidence {
         return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
+    }
+    if let Some(pvc) = &request.pvc {
+        return on_pvc::any(host, request, pvc, Sharing::WithTheDaemon).await;
     }
     if let Some(directory) = &request.directory {
         let is_blank = |examine: &DiskFinding| examine.content == Content::Blank;

@@ -5,14 +5,17 @@
 //! | `task` | the task of a request, from lock to report |
 //! | `inspect` | what carries the OSD, and its proof |
 //! | `rebuild` | the destructive steps, in order, in one function |
+//! | `prove`, `verify` | what it proves before it writes, and what it reports |
 //! | `restore_slot` | re-registers a finished OSD |
 //! | `recorded`, `outcome` | the recorded disk found again; the result for the report |
 
 mod inspect;
 mod outcome;
+mod prove;
 mod rebuild;
 mod recorded;
 mod restore_slot;
 mod task;
+mod verify;
 
 pub use task::agent;

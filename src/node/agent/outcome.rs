@@ -3,7 +3,7 @@
 use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
 };
-use crate::domain::osd::{Mode, device_type};
+use crate::domain::osd::device_type;
 use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::is_mapped;
 use crate::node::create::capability::{self, CapabilityAnswer};
@@ -11,6 +11,7 @@ use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
+use crate::node::volumes::luks::HEADER_BYTES;
 
 /// The agent's last observation, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -36,11 +37,8 @@ pub(super) fn inspection(
     let mut capability = asked.capability.clone();
     let is_on_volumes =
         |examine: &DiskFinding| examine.layer.is_some() || examine.proof.as_ref().is_some_and(is_mapped);
-    if request.target.mode == Mode::Lvm
-        || matches!(&search, Search::One(found) if is_on_volumes(&found.examine))
-    {
-        capability.missing_tools.extend(capability::missing_for_volumes(host));
-    }
+    let mapped = matches!(&search, Search::One(found) if is_on_volumes(&found.examine));
+    capability.missing_tools.extend(capability::missing_for_layers(host, request, mapped));
     match search {
         Search::One(found) => {
             let FoundDisk { disk, examine, volume } = *found;
@@ -48,7 +46,7 @@ pub(super) fn inspection(
             let evidence = examine
                 .proof
                 .filter(|_| examine.about == Some(request.old))
-                .map(|proof| evidence(disk, proof, examine.auxiliary, examine.usable_bytes));
+                .map(|proof| evidence(request, disk, proof, examine.auxiliary, examine.usable_bytes));
             Inspection { content: examine.content, evidence, capability, volume, kernel }
         }
         Search::None(inspected) => nothing(Content::NotFound { inspected }, capability),
@@ -64,10 +62,19 @@ fn nothing(content: Content, capability: Capability) -> Inspection {
 
 fn kernel(disk: &Disk) -> Option<KernelDisk> {
     let device_type = device_type(disk.rotational, &disk.name).to_owned();
-    (!disk.is_file()).then(|| KernelDisk { node: disk.node.display().to_string(), device_type })
+    // The node of a PVC's device is in the agent's pod only.
+    let node = format!("/dev/{}", disk.name.replace('!', "/"));
+    (!disk.is_file()).then_some(KernelDisk { node, device_type })
 }
 
-fn evidence(disk: Disk, proof: Proof, auxiliary: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
-    let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes);
+fn evidence(
+    request: &NodeRequest,
+    disk: Disk,
+    proof: Proof,
+    auxiliary: Vec<Piece>,
+    usable_bytes: Option<u64>,
+) -> Evidence {
+    let header = request.pvc_with_key().map_or(0, |_| HEADER_BYTES);
+    let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes).saturating_sub(header);
     Evidence { usable_bytes, device: disk.identity, proof, auxiliary }
 }

@@ -1,49 +1,42 @@
 //! The rebuild: the new OSD in place of the recorded one, on the same disk. `rebuild` has all steps in their
 //! order, the destructive ones among them. Only what the disk still needs is done.
 
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
+use std::path::Path;
+
+use crate::domain::inspection::{Content, NodeRequest};
 use crate::domain::osd::{Mode, OsdFsid};
-use crate::domain::proof::pieces::pieces_are_recorded;
-use crate::domain::proof::verdict::{self, Verdict};
-use crate::domain::proof::{is_mapped, proven, same_disk};
-use crate::node::agent::outcome::{Outcome, inspection};
+use crate::domain::proof::is_mapped;
+use crate::domain::proof::verdict::Verdict;
+use crate::node::agent::outcome::Outcome;
+use crate::node::agent::prove::{
+    Order, is_still_proven, prove, prove_again, prove_database, slot_may_be_taken,
+};
 use crate::node::agent::recorded::{evidence_of, recorded};
-use crate::node::create::capability::{self, CapabilityAnswer};
+use crate::node::agent::verify::{not_found, verify};
+use crate::node::create::capability;
 use crate::node::create::ceph_volume::{self, Given};
-use crate::node::create::mons::{self, Slots};
+use crate::node::create::mons;
 use crate::node::disk::devices::Disk;
 use crate::node::disk::file_disk::{self, Attached};
 use crate::node::disk::tombstone::Tombstone;
 use crate::node::disk::wipe::ExclusiveDisk;
 use crate::node::error::NodeError;
-use crate::node::find::content;
-use crate::node::find::search::{self, FoundDisk, Search};
+use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
-use crate::node::legacy::{partitions, pieces, remains};
-use crate::node::state::issued;
+use crate::node::legacy::pieces;
 use crate::node::state::lock::OsdLock;
 use crate::node::steps::Steps;
 use crate::node::tools::command::{QUICK, run};
-use crate::node::volumes::lvm_cache::LvmCache;
-use crate::node::volumes::old::Moment;
 use crate::node::volumes::removal::{self, Shared};
-use crate::node::volumes::{databases, make, stack, within};
-
-/// Task and environment of a rebuild.
-struct Order<'a> {
-    request: &'a NodeRequest,
-    evidence: &'a Evidence,
-    host: &'a Host,
-    steps: &'a Steps,
-}
+use crate::node::volumes::{luks, make};
 
 /// Creates the new OSD on the recorded disk.
 ///
-/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify. Up to the tombstone, a
-/// failure leaves the old OSD whole.
+/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify; on a PVC that is to be
+/// encrypted, a LUKS header after the clearing. Up to the tombstone, a failure leaves the old OSD whole.
 pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
-    let evidence = match evidence_of(request) {
+    let evidence = match luks::check_key(host, request).and_then(|()| evidence_of(request)) {
         Ok(evidence) => evidence,
         Err(error) => return Outcome::failed(error),
     };
@@ -93,6 +86,9 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
                 exclusive.clear(&disk, &host.sys_block, &host.dev).await
             };
             steps.time("wipe", wipe).await?;
+            #[cfg(feature = "failpoint")]
+            crate::failpoint::pause_agent(&host.state, "header");
+            steps.time("header", luks::write_header(host, request, &exclusive)).await?;
             drop(exclusive); // osd-migrate's last write is done; mkfs opens the disk exclusively itself
             steps.time("settle", settle()).await;
         }
@@ -103,47 +99,6 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
     let done = detached(order, file, done).await;
     // Verify that the disk carries the new OSD, finished.
     verify(order, &asked, done).await
-}
-
-fn not_found(order: &Order<'_>, search: Search, asked: &CapabilityAnswer) -> Outcome {
-    let inspection = inspection(order.request, order.host, search, asked);
-    let why = inspection.content.to_string();
-    let error = Some(NodeError::Refused(why));
-    Outcome { inspection: Some(inspection), error, left: Vec::new() }
-}
-
-/// Returns the permission to wipe the disk; none if it carries the new OSD already.
-fn prove(
-    order: &Order<'_>,
-    found: &FoundDisk,
-    asked: &CapabilityAnswer,
-) -> Result<Option<Verdict>, NodeError> {
-    let &Order { request, evidence, host, .. } = order;
-    let verdict = verdict::verdict(request, evidence, &issued::of(request, host)?, &found.examine);
-    let status = asked.slots.as_ref().ok().and_then(|slots| slots.get(&request.osd));
-    let verdict = verdict::unless_unreadable(verdict, request, status.map(String::as_str));
-    match &verdict {
-        Verdict::Done => return Ok(None),
-        Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.described()))),
-        Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => {}
-    }
-    if verdict == Verdict::WipeOld {
-        pieces_are_recorded(&evidence.auxiliary, &found.examine.auxiliary).map_err(NodeError::Refused)?;
-        if let Some(why) = stack::foreign_layer(host, &found.disk, &evidence.proof) {
-            return Err(NodeError::Refused(why));
-        }
-    }
-    asked.can_rebuild(host, request.target.mode, removal::are_touched(evidence))?;
-    if let Ok(slots) = &asked.slots {
-        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
-    }
-    if let (Some(shared), Mode::Raw, false) = (Shared::of(evidence), request.target.mode, request.on_file) {
-        return Err(NodeError::Refused(format!(
-            "other volumes share the volume group of its volume, so its disk cannot become {}: {shared}",
-            request.target
-        )));
-    }
-    Ok(Some(verdict))
 }
 
 /// Takes the lock of the node's volumes, if volumes are created or removed.
@@ -206,6 +161,9 @@ fn unfinished(found: &FoundDisk, verdict: &Verdict) -> Option<OsdFsid> {
 /// Closes what device-mapper has on a disk that is the OSD's alone.
 async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
     let &Order { request, evidence, host, steps } = order;
+    if request.pvc.is_some() {
+        return close_mappings(order, disk, verdict).await;
+    }
     if !is_mapped(&evidence.proof) {
         return Ok(disk.clone());
     }
@@ -213,6 +171,20 @@ async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Dis
     // its nodes either.
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     steps.time("let-go", removal::let_go(host, disk)).await
+}
+
+/// Closes the mappings on the device of a PVC, and proves the device again: a mkfs of a ceph-volume that was
+/// killed may have ended in such a mapping only now.
+async fn close_mappings(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    if disk.holders.is_empty() {
+        return Ok(disk.clone());
+    }
+    // An OSD that was re-registered meanwhile must not lose its mapping.
+    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
+    let closed = steps.time("let-go", luks::close_all(host, disk)).await?;
+    is_still_proven(order, &recorded(request, evidence, host, Sharing::No).await?, verdict)?;
+    Ok(closed)
 }
 
 /// Removes only the OSD's volume, and its parts on other devices, from a disk that others need.
@@ -232,71 +204,6 @@ async fn remove_volume(
     Ok(())
 }
 
-/// Reads again everything that allows the wipe, while the disk is open exclusively.
-///
-/// `unfinished`: the issued fsid that its physical volume was named after, whose volumes are closed now.
-async fn prove_again(
-    order: &Order<'_>,
-    disk: &Disk,
-    verdict: &Verdict,
-    unfinished: Option<OsdFsid>,
-) -> Result<(), NodeError> {
-    let &Order { request, evidence, host, .. } = order;
-    // An agent that was frozen for an hour must not wipe an OSD that was re-registered meanwhile.
-    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
-    same_disk::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
-    match (verdict, &evidence.proof) {
-        (Verdict::WipeOld, Proof::Partitions { parts, .. }) => {
-            let seen = partitions::reread(disk, parts).await?;
-            proven::same_partitions(&evidence.proof, &seen).map_err(NodeError::Refused)
-        }
-        (
-            Verdict::WipeOld
-            | Verdict::WipeOurs
-            | Verdict::WipeMisplaced(_)
-            | Verdict::TakeAvailable
-            | Verdict::Done
-            | Verdict::Refuse(_),
-            _,
-        ) => {
-            // Read the disk's bytes, and what the kernel has put on it or found in it since.
-            let disk = disk.again(&host.sys_block, &host.dev)?;
-            let now = content::examine(&disk, search::reading(host, request, Sharing::No)).await?;
-            let now = within::within(host, &disk, now, &LvmCache::default(), request, Moment::Held).await?;
-            same_disk::same_disk(&evidence.device, &disk.identity, &now.content)
-                .map_err(NodeError::Refused)?;
-            let issued = issued::of(request, host)?;
-            let is_same = match unfinished {
-                Some(fsid) => now.about == Some(fsid) && issued.contains(&fsid),
-                None => verdict::verdict(request, evidence, &issued, &now) == *verdict,
-            };
-            if is_same && disk.holders.is_empty() && !disk.read_only {
-                return Ok(());
-            }
-            // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides again.
-            Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", now.content)))
-        }
-    }
-}
-
-fn slot_may_be_taken(slots: &Slots, request: &NodeRequest, verdict: &Verdict) -> Result<(), NodeError> {
-    let status = slots.get(&request.osd).map(String::as_str);
-    verdict::slot_may_be_taken(request, status)
-        .and_then(|()| verdict::misplaced_is_purged(verdict, |misplaced| slots.contains_key(&misplaced)))
-        .map_err(NodeError::Refused)
-}
-
-/// Proves that there is room for the database.
-///
-/// This is the last moment in which the OSD is still whole.
-async fn prove_database(order: &Order<'_>) -> Result<(), NodeError> {
-    let &Order { request, host, steps, .. } = order;
-    match &request.db {
-        Some(db) => steps.time("database", databases::prove(host, db, request.cluster)).await,
-        None => Ok(()),
-    }
-}
-
 /// Waits until the host's udevd has seen what was removed: ceph-volume asks lsblk, and lsblk asks udevd's
 /// database.
 ///
@@ -312,7 +219,10 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
         steps.time("auxiliary", removal::auxiliary(host, request, evidence)).await?;
     }
     match request.target.mode {
-        Mode::Raw => prepare(order, Given::Disk(&disk.node)).await,
+        Mode::Raw => match request.pvc_with_key() {
+            Some(pvc) => luks::while_open(host, disk, pvc, async |node| encrypted(order, node).await).await,
+            None => prepare(order, Given::Disk(&disk.node)).await,
+        },
         Mode::Lvm => {
             let volumes = steps.time("volumes", make::make(host, request, evidence, disk)).await?;
             let said = prepare(order, Given::Volumes(&volumes)).await?;
@@ -320,6 +230,14 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
             Ok(said)
         }
     }
+}
+
+/// Creates the new OSD in the mapping of a LUKS header.
+async fn encrypted(order: &Order<'_>, mapping: &Path) -> Result<String, NodeError> {
+    settle().await;
+    #[cfg(feature = "failpoint")]
+    crate::failpoint::pause_agent(&order.host.state, "mapping");
+    prepare(order, Given::Disk(mapping)).await
 }
 
 async fn prepare(order: &Order<'_>, given: Given<'_>) -> Result<String, NodeError> {
@@ -340,56 +258,4 @@ async fn detached(
     drop(file);
     let detached = file_disk::detach(order.host).await;
     done.and_then(|said| detached.map(|()| said))
-}
-
-/// Reads the disk once more, and removes Rook's files of the old OSD if the new one is finished.
-async fn verify(
-    order: &Order<'_>,
-    asked: &CapabilityAnswer,
-    done: Result<Option<String>, NodeError>,
-) -> Outcome {
-    let &Order { request, evidence, host, steps } = order;
-    // Search again from the start: numbers, partitions and even the disk's name may have changed.
-    let last = steps.time("read", recorded(request, evidence, host, Sharing::No)).await;
-    let error = match (done, &last) {
-        (Err(error), _) => Some(error),
-        (Ok(said), Ok(search)) => not_done(request, evidence, host, search, said.as_deref()),
-        (Ok(_), Err(_)) => None, // reported below
-    };
-    match (last, error) {
-        (Ok(search), error) => {
-            let is_done = error.is_none();
-            let left =
-                if is_done { steps.time("remains", remains::remove(request, host)).await } else { vec![] };
-            Outcome { inspection: Some(inspection(request, host, search, asked)), error, left }
-        }
-        (Err(_), Some(error)) | (Err(error), None) => Outcome::failed(error),
-    }
-}
-
-/// Returns why the disk does not show what ceph-volume should have created.
-fn not_done(
-    request: &NodeRequest,
-    evidence: &Evidence,
-    host: &Host,
-    search: &Search,
-    said: Option<&str>,
-) -> Option<NodeError> {
-    let issued = match issued::of(request, host) {
-        Ok(issued) => issued,
-        Err(error) => return Some(error),
-    };
-    let carries = match search {
-        Search::One(found)
-            if verdict::verdict(request, evidence, &issued, &found.examine) == Verdict::Done =>
-        {
-            return None;
-        }
-        Search::One(found) => found.examine.content.to_string(),
-        Search::None(what) | Search::Several(what) => what.clone(),
-    };
-    Some(NodeError::NotDone(format!(
-        "the disk carries {carries}; {}",
-        said.unwrap_or("ceph-volume did not run")
-    )))
 }

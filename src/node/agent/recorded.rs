@@ -8,6 +8,7 @@ use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::same_disk;
 use crate::domain::proof::verdict::{self, Verdict};
 use crate::node::error::NodeError;
+use crate::node::find::on_pvc;
 use crate::node::find::search::{self, FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
@@ -19,7 +20,7 @@ use crate::node::volumes::seen;
 pub(super) fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
     let target = &request.target;
     let is_created = match target.mode {
-        Mode::Raw => !target.encrypted && request.db.is_none(),
+        Mode::Raw => (!target.encrypted || request.pvc.is_some()) && request.db.is_none(),
         Mode::Lvm => !request.on_file,
     };
     if target.store != ObjectStore::bluestore() || !is_created {
@@ -44,6 +45,9 @@ pub(super) async fn recorded(
         let is_it =
             |found: &FoundDisk| same_disk::same_device(&evidence.device, &found.disk.identity).is_ok();
         return search::on_file(host, is_it).await;
+    }
+    if let Some(pvc) = &request.pvc {
+        return on_pvc::recorded(host, request, pvc, evidence, sharing).await;
     }
     let mut search = search::recorded(host, &evidence.device, request, sharing, |examine| {
         match verdict::verdict(request, evidence, &issued, examine) {

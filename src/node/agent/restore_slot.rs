@@ -15,6 +15,7 @@ use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::state::issued;
 use crate::node::steps::Steps;
+use crate::node::volumes::luks;
 
 /// Re-registers a finished OSD of osd-migrate's whose slot was destroyed externally.
 pub(crate) async fn restore_slot(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
@@ -35,6 +36,11 @@ async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeErr
                     .examine
                     .about
                     .ok_or_else(|| NodeError::Refused("the disk does not name an OSD".to_owned()))?;
+                if let Some(pvc) = request.pvc_with_key() {
+                    let key = luks::read(host, &found.disk, pvc, async |node| label::read_key(node).await);
+                    let key = key.await?;
+                    return mons::osd_new(host, fsid, request.osd, &key).await;
+                }
                 if request.target.encrypted {
                     let why = "its encryption key was deleted when its slot was destroyed, so the OSD can \
                                only be recreated";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::domain::inspection::Capability;
+use crate::domain::inspection::{Capability, NodeRequest};
 use crate::domain::osd::{Mode, ObjectStore};
 use crate::node::create::mons::{self, Slots};
 use crate::node::error::NodeError;
@@ -74,11 +74,15 @@ impl CapabilityAnswer {
     /// Checks that a rebuild can be done here; fails with the reason if not.
     ///
     /// `mapped`: the disk's content lies on device-mapper.
-    pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
+    pub(crate) fn can_rebuild(
+        &self,
+        host: &Host,
+        request: &NodeRequest,
+        mapped: bool,
+    ) -> Result<(), NodeError> {
+        let mode = request.target.mode;
         let mut missing = self.capability.missing_tools.clone();
-        if mode == Mode::Lvm || mapped {
-            missing.extend(missing_for_volumes(host));
-        }
+        missing.extend(missing_for_layers(host, request, mapped));
         if !missing.is_empty() {
             let missing: Vec<String> = missing.into_iter().collect();
             return Err(NodeError::Refused(format!("the image is missing {}", missing.join(", "))));
@@ -90,6 +94,20 @@ impl CapabilityAnswer {
             )));
         }
         Ok(())
+    }
+}
+
+/// Returns the tools for volumes and encryption that a rebuild needs and that are missing in the image.
+///
+/// `mapped`: the disk's content lies on device-mapper. On a PVC that can only be encryption.
+pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, mapped: bool) -> BTreeSet<String> {
+    if request.pvc.is_some() {
+        let is_encrypted = mapped || request.target.encrypted;
+        missing(&host.path, if is_encrypted { &["cryptsetup"] } else { &[] })
+    } else if mapped || request.target.mode == Mode::Lvm {
+        missing_for_volumes(host)
+    } else {
+        BTreeSet::new()
     }
 }
 
@@ -125,7 +143,7 @@ fn missing(path: &str, tools: &[&str]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::samples::{RELEASES, said};
+    use crate::node::samples::{RELEASES, host, request, said};
 
     #[test]
     fn bluestore_option_is_found_in_the_help_of_each_release() {
@@ -142,6 +160,21 @@ mod tests {
         }
         assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
+    }
+
+    #[test]
+    fn cryptsetup_is_needed_for_an_encrypted_osd_on_a_pvc() {
+        let root = tempfile::tempdir().unwrap();
+        let (host, mut request) = (host(root.path()), request("n1"));
+        let all = BTreeSet::from(LVM_TOOLS.map(str::to_owned));
+        let cryptsetup = BTreeSet::from(["cryptsetup".to_owned()]);
+        assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
+        assert_eq!(missing_for_layers(&host, &request, true), all);
+        request.pvc = Some("x".into());
+        assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
+        assert_eq!(missing_for_layers(&host, &request, true), cryptsetup, "the old OSD is encrypted");
+        request.target.encrypted = true;
+        assert_eq!(missing_for_layers(&host, &request, false), cryptsetup);
     }
 
     #[test]

@@ -88,27 +88,58 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
         let node = dev.join(name.replace('!', "/"));
         match same_device(&sys, &node) {
             Err(why) => found.unseen.push(format!("{name} ({why})")),
-            Ok(number) => found.disks.push(Disk {
-                identity: DeviceIdentity {
-                    by_id: links.by_id(&node),
-                    by_path: links.by_path(&node),
-                    serial: serial(&sys),
-                    wwn: wwn(&sys),
-                    size_bytes,
-                },
-                links: links.of(&node),
-                parent: None,
-                rotational: is_rotational(&sys),
-                read_only: is_read_only(&sys),
-                holders: holders(&sys),
-                partitions: partitions(&sys, &name, dev),
-                name,
-                node,
-                number,
-            }),
+            Ok(number) => found.disks.push(whole(&sys, &name, number, node, &links, dev)),
         }
     }
     Ok(found)
+}
+
+/// Returns the whole device that a folder of /sys describes, with that number and node.
+pub(crate) fn whole(
+    sys: &Path,
+    name: &str,
+    number: (u32, u32),
+    node: PathBuf,
+    links: &Links,
+    dev: &Path,
+) -> Disk {
+    // The links of udev lead to the device's own node in /dev, whatever node is used here.
+    let own = dev.join(name.replace('!', "/"));
+    Disk {
+        identity: DeviceIdentity {
+            by_id: links.by_id(&own),
+            by_path: links.by_path(&own),
+            serial: serial(sys),
+            wwn: wwn(sys),
+            size_bytes: self::number(&sys.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES),
+        },
+        links: links.of(&own),
+        parent: None,
+        rotational: is_rotational(sys),
+        read_only: is_read_only(sys),
+        holders: holders(sys),
+        partitions: partitions(sys, name, dev),
+        name: name.to_owned(),
+        node,
+        number,
+    }
+}
+
+/// Returns name and number of the whole device with the number `wanted`, or with a partition that has it.
+pub(crate) fn with_number(sys_block: &Path, wanted: (u32, u32)) -> Option<(String, (u32, u32))> {
+    let number_of = |sys: &Path| -> Option<(u32, u32)> {
+        let (major, minor) = text(&sys.join("dev"))?.split_once(':').map(|(a, b)| (a.parse(), b.parse()))?;
+        Some((major.ok()?, minor.ok()?))
+    };
+    let names = fs::read_dir(sys_block).into_iter().flatten();
+    let mut names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.find_map(|name| {
+        let sys = sys_block.join(&name);
+        let number = number_of(&sys)?;
+        let mut parts = partitions(&sys, &name, Path::new("")).into_iter();
+        let is_it = number == wanted || parts.any(|part| number_of(&sys.join(part.name)) == Some(wanted));
+        is_it.then_some((name, number))
+    })
 }
 
 impl Disk {
@@ -165,14 +196,19 @@ pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
     all
 }
 
-/// Returns the device's number if the node in /dev leads to the device that /sys describes, or why it does
-/// not.
-pub(crate) fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
+/// Returns the number of a block device by its node, or why there is none.
+pub(crate) fn number_of(node: &Path) -> Result<(u32, u32), String> {
     let meta = fs::metadata(node).map_err(|error| format!("{}: {error}", node.display()))?;
     if !meta.file_type().is_block_device() {
         return Err(format!("{} is not a block device", node.display()));
     }
-    let here = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    Ok((rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev())))
+}
+
+/// Returns the device's number if the node in /dev leads to the device that /sys describes, or why it does
+/// not.
+pub(crate) fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
+    let here = number_of(node)?;
     let there = text(&sys.join("dev")).unwrap_or_default();
     if format!("{}:{}", here.0, here.1) == there {
         Ok(here)
@@ -215,8 +251,10 @@ fn serial(sys: &Path) -> Option<String> {
     })
 }
 
+/// Returns the world wide name; for a device of device-mapper its uuid, which LVM sets to that of the volume.
 fn wwn(sys: &Path) -> Option<String> {
-    text(&sys.join("wwid")).or_else(|| text(&sys.join("device/wwid")))
+    let mapped = || text(&sys.join("dm/uuid")).map(|uuid| format!("dm-uuid-{uuid}"));
+    text(&sys.join("wwid")).or_else(|| text(&sys.join("device/wwid"))).or_else(mapped)
 }
 
 fn text(path: &Path) -> Option<String> {

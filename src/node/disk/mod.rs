@@ -12,7 +12,7 @@ pub(crate) mod devices;
 pub(crate) mod file_disk;
 pub(crate) mod kubelet;
 pub(crate) mod label;
-mod links;
+pub(crate) mod links;
 pub(crate) mod marks;
 pub(crate) mod parts;
 pub(crate) mod table;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::domain::proof::finding::LuksHeader;
 use crate::node::error::NodeError;
 use crate::node::tools::query::Query;
 
@@ -17,6 +18,10 @@ pub(crate) struct Signature {
     pub(crate) kind: Option<String>,
     /// uuid of the file system
     pub(crate) uuid: Option<String>,
+    /// label of the file system or LUKS header
+    pub(crate) label: Option<String>,
+    /// subsystem of a LUKS header
+    pub(crate) subsystem: Option<String>,
     /// kind of partition table: `gpt`, `dos`, ...
     pub(crate) table: Option<String>,
     /// whether several signatures contradict each other
@@ -50,6 +55,12 @@ impl Signature {
         self.uuid.as_deref().filter(|_| self.kind.as_deref() == Some("LVM2_member"))
     }
 
+    /// Returns the LUKS header, if the device is encrypted.
+    pub(crate) fn luks(&self) -> Option<LuksHeader> {
+        let uuid = self.uuid.clone().filter(|_| self.kind.as_deref() == Some("crypto_LUKS"))?;
+        Some(LuksHeader { uuid, label: self.label.clone(), subsystem: self.subsystem.clone() })
+    }
+
     /// Returns whether there is no signature.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
@@ -79,7 +90,14 @@ pub(crate) async fn entries(node: &Path) -> Result<Vec<Entry>, NodeError> {
 fn parse_signature(text: &str) -> Signature {
     let pairs: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let get = |key: &str| pairs.get(key).map(|value| (*value).to_owned());
-    Signature { kind: get("TYPE"), uuid: get("UUID"), table: get("PTTYPE"), ambivalent: false }
+    Signature {
+        kind: get("TYPE"),
+        uuid: get("UUID"),
+        label: get("LABEL"),
+        subsystem: get("SUBSYSTEM"),
+        table: get("PTTYPE"),
+        ambivalent: false,
+    }
 }
 
 fn parse_entries(text: &str) -> Option<Vec<Entry>> {
@@ -158,6 +176,14 @@ mod tests {
         let disk = parse_signature("DEVNAME=/dev/loop13\nPTUUID=d95708fc\nPTTYPE=gpt\n");
         assert_eq!((disk.table.as_deref(), disk.kind), (Some("gpt"), None));
         assert!(parse_signature("DEVNAME=/dev/x\n").is_none());
+        // As blkid of util-linux 2.38 prints it for a header that cryptsetup 2.6.1 wrote.
+        let luks = "DEVNAME=/dev/ubdb\nVERSION=2\nUUID=12345678-1234-5678-9234-123456789012\n\
+                    LABEL=pvc_name=set1-data-0x\nSUBSYSTEM=ceph_fsid=5f382147-dc61-408c-ad68-8e6a2e37590b\n\
+                    TYPE=crypto_LUKS\nUSAGE=crypto\n";
+        let luks = parse_signature(luks).luks().unwrap();
+        assert_eq!(luks.label.as_deref(), Some("pvc_name=set1-data-0x"));
+        assert_eq!(luks.subsystem.as_deref(), Some("ceph_fsid=5f382147-dc61-408c-ad68-8e6a2e37590b"));
+        assert_eq!(signature.luks(), None);
     }
 
     #[test]

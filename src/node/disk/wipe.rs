@@ -1,5 +1,5 @@
 //! The only writes to a disk by osd-migrate itself: the tombstone, then zeros over everything by which a disk
-//! is recognised.
+//! is recognised, and for an encrypted OSD on a PVC its LUKS header.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -123,6 +123,17 @@ impl ExclusiveDisk {
         .await
     }
 
+    /// Writes a LUKS header over the tombstone, its first sector last.
+    ///
+    /// The disk shows the tombstone until the whole header is on it.
+    pub(crate) async fn write_header(&self, header: Vec<u8>) -> Result<(), NodeError> {
+        let (file, node) = (Arc::clone(&self.file), self.node.clone());
+        blocking("write LUKS header", node.display().to_string(), WRITE_LIMIT, move || {
+            write_first_sector_last(&file, &node, &header)
+        })
+        .await
+    }
+
     /// Removes the partitions from the kernel with `partx -d`, one by one.
     ///
     /// Re-reading the table would need the disk to be closed, and does nothing if the kernel has no parser
@@ -178,6 +189,18 @@ fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
 fn write_tombstone(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<(), NodeError> {
     file.write_all_at(sector, 0).map_err(NodeError::io("write tombstone", node))?;
     file.sync_all().map_err(NodeError::io("fsync", node))
+}
+
+fn write_first_sector_last(file: &File, node: &Path, bytes: &[u8]) -> Result<(), NodeError> {
+    let (first, rest) = bytes.split_at_checked(SECTOR).ok_or_else(|| NodeError::Unreadable {
+        subject: "the LUKS header".to_owned(),
+        why: format!("it has {} bytes", bytes.len()),
+    })?;
+    for (part, at) in [(rest, SECTOR as u64), (first, 0)] {
+        file.write_all_at(part, at).map_err(NodeError::io("write LUKS header", node))?;
+        file.sync_all().map_err(NodeError::io("fsync", node))?;
+    }
+    Ok(())
 }
 
 /// Returns the ranges to zero on a disk of `size` bytes with these partitions: sorted, not overlapping, and
@@ -270,6 +293,18 @@ mod tests {
         assert_eq!(within(10 << 20), [4096..10 << 20, 6 << 20..10 << 20, 0..4096]);
         assert_eq!(within(4096).as_slice(), std::slice::from_ref(&(0..4096)));
         assert_eq!(within(0), []);
+    }
+
+    #[test]
+    fn luks_header_is_written_whole_and_a_cut_one_is_not() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().write_all_at(&[0xaa; 2048], 0).unwrap();
+        let header: Vec<u8> = (0..1024_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
+        write_first_sector_last(image.as_file(), image.path(), &header).unwrap();
+        let bytes = std::fs::read(image.path()).unwrap();
+        assert_eq!((&bytes[..1024], &bytes[1024..]), (header.as_slice(), [0xaa; 1024].as_slice()));
+        assert!(write_first_sector_last(image.as_file(), image.path(), &header[..100]).is_err());
+        assert_eq!(std::fs::read(image.path()).unwrap(), bytes);
     }
 
     #[test]

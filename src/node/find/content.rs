@@ -73,9 +73,8 @@ async fn labelled(disk: &Disk) -> Result<DiskFinding, NodeError> {
 }
 
 fn layer(signature: &Signature) -> Option<Layer> {
-    let luks = || signature.uuid.clone().filter(|_| signature.kind.as_deref() == Some("crypto_LUKS"));
     let physical = signature.physical_volume().map(|uuid| Layer::Physical(uuid.to_owned()));
-    physical.or_else(|| luks().map(Layer::Luks))
+    physical.or_else(|| signature.luks().map(Layer::Luks))
 }
 
 fn described(signature: &Signature, disk: &Disk) -> String {

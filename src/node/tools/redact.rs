@@ -58,6 +58,13 @@ mod tests {
     }
 
     #[test]
+    fn passphrase_of_an_encrypted_osd_is_redacted() {
+        // 128 bytes in base64, as Rook writes them into the Secret.
+        let key = format!("{}+/9k=", "bG9u".repeat(42));
+        assert_eq!(redact(&format!("passphrase {key} x")), "passphrase <key> x");
+    }
+
+    #[test]
     fn text_without_a_key_is_not_redacted() {
         for text in [
             "Running command: /usr/bin/ceph-osd --cluster ceph --mkfs -i 0 --osd-data /var/lib/ceph/osd/ceph-0/",

@@ -1,4 +1,4 @@
-//! LVM's commands that change something, and one of cryptsetup. Each names its object in full.
+//! Commands of LVM and cryptsetup that change something. Each names its object in full.
 
 use std::path::Path;
 
@@ -35,8 +35,38 @@ pub(super) enum Change<'a> {
     Deactivate { group: &'a str },
     /// Removal of a volume.
     LvRemove { lv: &'a str },
+    /// Creation of a LUKS header with this uuid, in a file of its own.
+    /// The key has 1,024 random bits, so it needs no slow derivation.
+    LuksFormat { file: &'a Path, uuid: &'a str, label: &'a str, subsystem: &'a str, key: &'a Path },
+    /// Opening of a LUKS device. `key` is the path of a file, never the key.
+    LuksOpen { device: &'a Path, mapping: &'a str, key: &'a Path, read_only: bool },
     /// Closing of a dm-crypt mapping. The command fails if the mapping is in use.
     CryptClose { mapping: &'a str },
+}
+
+/// Fixed arguments of `cryptsetup luksFormat`.
+///
+/// The header is made in a file, so what cryptsetup would read from the device is given: the data begin after
+/// 16 MiB (32,768 units of 512 bytes), and sectors of 512 bytes fit every device.
+const FORMAT: [&str; 14] = [
+    "luksFormat",
+    "--batch-mode",
+    "--type",
+    "luks2",
+    "--key-size",
+    "512",
+    "--sector-size",
+    "512",
+    "--offset",
+    "32768",
+    "--pbkdf",
+    "pbkdf2",
+    "--pbkdf-force-iterations",
+    "1000",
+];
+
+fn key_in(file: &Path) -> Vec<String> {
+    vec!["--key-file".to_owned(), file.display().to_string()]
 }
 
 impl Change<'_> {
@@ -67,6 +97,15 @@ impl Change<'_> {
             Self::Activate { lv } => ("lvchange", vec![owned(&["--activate", "y", lv])]),
             Self::Deactivate { group } => ("vgchange", vec![owned(&["--activate", "n", group])]),
             Self::LvRemove { lv } => ("lvremove", vec![owned(&["--yes", lv])]),
+            Self::LuksFormat { file, uuid, label, subsystem, key } => {
+                let names = owned(&["--uuid", uuid, "--label", label, "--subsystem", subsystem]);
+                ("cryptsetup", vec![owned(&FORMAT), names, key_in(key), vec![file.display().to_string()]])
+            }
+            Self::LuksOpen { device, mapping, key, read_only } => {
+                let how = if *read_only { "--readonly" } else { "--allow-discards" };
+                let what = vec![device.display().to_string(), (*mapping).to_owned()];
+                ("cryptsetup", vec![owned(&["open", how, "--disable-keyring"]), key_in(key), what])
+            }
             Self::CryptClose { mapping } => ("cryptsetup", vec![owned(&["close", mapping])]),
         };
         (program, words.concat())
@@ -86,7 +125,7 @@ mod tests {
 
     #[test]
     fn lvm_and_cryptsetup_command_lines_are_exact() {
-        let disk = Path::new("/dev/sdb");
+        let (disk, key) = (Path::new("/dev/sdb"), Path::new("/mnt/key"));
         let tags = ["osd-migrate.osd=3".to_owned(), "osd-migrate.fsid=F".to_owned()];
         for (change, line) in [
             (
@@ -123,6 +162,26 @@ mod tests {
             (Change::Activate { lv: "ceph-F/osd-block-F" }, "lvchange --activate y ceph-F/osd-block-F"),
             (Change::Deactivate { group: "ceph-F" }, "vgchange --activate n ceph-F"),
             (Change::LvRemove { lv: "ceph-g/osd-db-F" }, "lvremove --yes ceph-g/osd-db-F"),
+            (
+                Change::LuksFormat {
+                    file: Path::new("/tmp/h"),
+                    uuid: "U",
+                    label: "pvc_name=X",
+                    subsystem: "ceph_fsid=F",
+                    key,
+                },
+                "cryptsetup luksFormat --batch-mode --type luks2 --key-size 512 --sector-size 512 --offset 32768 \
+                 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --uuid U --label pvc_name=X \
+                 --subsystem ceph_fsid=F --key-file /mnt/key /tmp/h",
+            ),
+            (
+                Change::LuksOpen { device: disk, mapping: "x-block-dmcrypt", key, read_only: false },
+                "cryptsetup open --allow-discards --disable-keyring --key-file /mnt/key /dev/sdb x-block-dmcrypt",
+            ),
+            (
+                Change::LuksOpen { device: disk, mapping: "x-osd-migrate", key, read_only: true },
+                "cryptsetup open --readonly --disable-keyring --key-file /mnt/key /dev/sdb x-osd-migrate",
+            ),
             (Change::CryptClose { mapping: "vdziVh-FoBu" }, "cryptsetup close vdziVh-FoBu"),
         ] {
             let (program, args) = change.words();

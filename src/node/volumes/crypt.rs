@@ -1,30 +1,40 @@
-//! Disks that are encrypted as a whole (`ceph-volume raw --dmcrypt`). The label of such a disk can be read
-//! only while the disk's mapping is open. So the LUKS header is recorded then, and later the header is the
-//! proof.
+//! Disks that are encrypted as a whole: by `ceph-volume raw --dmcrypt`, or by osd-migrate (`luks`). The label
+//! of such a disk can be read only while the disk's mapping is open. So the LUKS header is recorded then, and
+//! later the header is the proof.
+//!
+//! A header that osd-migrate wrote for the record itself is opened for reading, with the key of its Secret.
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
-use crate::domain::osd::Kind;
-use crate::domain::proof::finding::DiskFinding;
+use crate::domain::osd::{Kind, Role};
+use crate::domain::proof::finding::{DiskFinding, LuksHeader};
 use crate::node::disk::devices::Disk;
-use crate::node::disk::label::label_on;
+use crate::node::disk::label::{Label, label_on};
+use crate::node::disk::tombstone::Tombstone;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
+use crate::node::volumes::luks;
 use crate::node::volumes::mapped::{Mapped, opened};
+use crate::node::volumes::old::Moment;
 use crate::node::volumes::stack::is_own_mapping;
 
 /// Examines what an encrypted disk carries.
 pub(super) async fn examine(
     host: &Host,
     disk: &Disk,
-    header: &str,
+    header: &LuksHeader,
     request: &NodeRequest,
+    moment: Moment,
 ) -> Result<DiskFinding, NodeError> {
-    if let Some(examine) = recorded(header, request) {
+    if let Some(examine) = recorded(&header.uuid, request) {
         return Ok(examine);
     }
+    if let Some(pvc) = request.pvc_with_key().filter(|_| header.uuid == luks::header_uuid(&request.record)) {
+        return of_record(host, disk, pvc, request, moment).await;
+    }
     let Some(open) = opened(Mapped::over(host, &disk.holders)) else {
-        return Ok(DiskFinding::other(format!("LUKS {header}, not open"), None));
+        return Ok(DiskFinding::other(not_open(header, request), None));
     };
+    let header = &header.uuid;
     let Some(label) = label_on(&open.node).await? else {
         return Ok(DiskFinding::other(format!("LUKS {header}, open, without a BlueStore label"), None));
     };
@@ -35,17 +45,61 @@ pub(super) async fn examine(
             about,
         ));
     };
-    if !is_own_mapping(&open, label.osd_fsid) {
+    if !is_own_mapping(&open, label.osd_fsid, request.pvc.as_deref()) {
         let what =
             format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
         return Ok(DiskFinding::other(what, about));
     }
     let (kind, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
-    let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
+    let proof = label.finished.then(|| Proof::Luks { header: header.clone(), osd_fsid, whoami, cluster });
     Ok(DiskFinding {
         proof,
         ..DiskFinding::plain(Content::Osd { format: kind, osd_fsid, whoami, cluster }, about)
     })
+}
+
+/// Examines what the header that osd-migrate wrote for this record contains.
+///
+/// While the device is held, the header can't be opened. It then shows only for whom it was written.
+async fn of_record(
+    host: &Host,
+    disk: &Disk,
+    pvc: &str,
+    request: &NodeRequest,
+    moment: Moment,
+) -> Result<DiskFinding, NodeError> {
+    let label = match moment {
+        Moment::Held => None,
+        Moment::Asked => luks::read(host, disk, pvc, async |node| label_on(node).await).await?,
+    };
+    Ok(labelled(label, request))
+}
+
+/// Returns the finding for a header of this record with that label within.
+///
+/// Without a label it is a tombstone of the record: no OSD was created in it yet.
+fn labelled(label: Option<Label>, request: &NodeRequest) -> DiskFinding {
+    let Some(label) = label else {
+        return DiskFinding::plain(Tombstone::of(request).into_content(), Some(request.old));
+    };
+    let fsid = label.osd_fsid;
+    if label.role() == Some(Role::Block) {
+        return DiskFinding::plain(label.into_content(), Some(fsid));
+    }
+    DiskFinding::other(format!("`{}` of OSD {fsid} in the LUKS header of this record", label.part), None)
+}
+
+/// Returns the text for a header that is not open, and who else it belongs to by its names.
+fn not_open(header: &LuksHeader, request: &NodeRequest) -> String {
+    let differs = |found: &Option<String>, own: String| found.as_ref().is_some_and(|found| *found != own);
+    let belongs = match &request.pvc {
+        Some(pvc) if differs(&header.label, luks::label_of(pvc)) => ": the device belongs to another PVC",
+        Some(_) if differs(&header.subsystem, luks::subsystem_of(request.cluster)) => {
+            ": the device belongs to another cluster"
+        }
+        Some(_) | None => "",
+    };
+    format!("{header}, not open{belongs}")
 }
 
 /// Returns the finding for a header that was recorded with the OSD, if `header` is that one.
@@ -62,7 +116,7 @@ fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
 mod tests {
     use super::*;
     use crate::domain::osd::DeviceIdentity;
-    use crate::node::samples::request;
+    use crate::node::samples::{bare_disk, host, request};
 
     #[test]
     fn closed_luks_disk_is_identified_by_its_header_alone() {
@@ -77,5 +131,67 @@ mod tests {
         let examine = recorded("h", &request).unwrap();
         assert_eq!((examine.proof, examine.about), (Some(proof), Some(osd_fsid)));
         assert_eq!(recorded("other", &request), None);
+    }
+    #[test]
+    fn closed_luks_header_is_described_by_its_names() {
+        let mut request = request("n1");
+        let header = |label: Option<&str>, subsystem: Option<String>| LuksHeader {
+            uuid: "h".into(),
+            label: label.map(str::to_owned),
+            subsystem,
+        };
+        let ours = luks::subsystem_of(request.cluster);
+        assert_eq!(not_open(&header(None, None), &request), "LUKS h, not open");
+        let other = header(Some("pvc_name=y"), Some(ours.clone()));
+        assert_eq!(not_open(&other, &request), format!("a LUKS header of pvc_name=y, {ours}, not open"));
+        request.pvc = Some("x".into());
+        let text =
+            format!("a LUKS header of pvc_name=y, {ours}, not open: the device belongs to another PVC");
+        assert_eq!(not_open(&other, &request), text);
+        let foreign = header(Some("pvc_name=x"), Some("ceph_fsid=z".into()));
+        let text =
+            "a LUKS header of pvc_name=x, ceph_fsid=z, not open: the device belongs to another cluster";
+        assert_eq!(not_open(&foreign, &request), text);
+        let own = header(Some("pvc_name=x"), Some(ours.clone()));
+        assert_eq!(not_open(&own, &request), format!("a LUKS header of pvc_name=x, {ours}, not open"));
+        request.pvc = Some("a-name-longer-than-the-label-of-a-header-by-far".into());
+        let cut = header(Some("pvc_name=a-name-longer-than-the-label-of-a-head"), Some(ours.clone()));
+        assert!(!not_open(&cut, &request).contains("another"), "the label is cut at 47 characters");
+    }
+
+    #[test]
+    fn header_of_the_record_is_its_tombstone_or_the_osd_within() {
+        let request = request("n1");
+        let tombstone = Tombstone::of(&request).into_content();
+        assert_eq!(labelled(None, &request), DiskFinding::plain(tombstone, Some(request.old)));
+        let osd_fsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
+        let label = |part: &str| Label {
+            osd_fsid,
+            whoami: Some(request.osd),
+            cluster: Some(request.cluster),
+            finished: true,
+            activatable: true,
+            part: part.to_owned(),
+        };
+        let found = labelled(Some(label("main")), &request);
+        assert_eq!(found, DiskFinding::plain(label("main").into_content(), Some(osd_fsid)));
+        let part = labelled(Some(label("bluefs db")), &request);
+        assert!(matches!(part.content, Content::Other { .. }) && part.about.is_none());
+    }
+
+    #[tokio::test]
+    async fn held_header_of_the_record_shows_as_its_tombstone() {
+        let root = tempfile::tempdir().unwrap();
+        let (host, disk) = (host(root.path()), bare_disk(&[], 1));
+        let mut request = request("n1");
+        (request.pvc, request.target.encrypted) = (Some("x".into()), true);
+        let uuid = luks::header_uuid(&request.record);
+        let header = LuksHeader { uuid, label: None, subsystem: None };
+        let found = examine(&host, &disk, &header, &request, Moment::Held).await.unwrap();
+        assert_eq!(found.content, Tombstone::of(&request).into_content());
+        // A record that does not encrypt writes no header, and has no key.
+        request.target.encrypted = false;
+        let found = examine(&host, &disk, &header, &request, Moment::Held).await.unwrap();
+        assert!(matches!(found.content, Content::Other { .. }), "{}", found.content);
     }
 }

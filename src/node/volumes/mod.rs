@@ -17,12 +17,14 @@
 //! the tags of this OSD and one of its issued fsids.
 //!
 //! Existing OSDs on volumes and under dm-crypt are also found (`old`, `crypt`) and removed (`removal`) here.
+//! So is the encryption of new OSDs on PVCs (`luks`).
 //! If the group of the old volume is not the OSD's alone, only the volume is recreated, in the same group.
 //! The new volume then has the tags above and is identified by them alone.
 
 mod change;
 mod crypt;
 pub(crate) mod databases;
+pub(crate) mod luks;
 mod lvm;
 pub(crate) mod lvm_cache;
 pub(crate) mod make;

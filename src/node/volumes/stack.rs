@@ -6,20 +6,22 @@
 //! when it is inspected and again when its rebuild starts.
 
 use crate::domain::inspection::Proof;
-use crate::domain::osd::OsdFsid;
+use crate::domain::osd::{OsdFsid, pvc};
 use crate::node::disk::devices::Disk;
 use crate::node::host::Host;
 use crate::node::volumes::mapped::Mapped;
 
 /// Returns why the stack on a disk is not the OSD's own; none if it is.
-pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof) -> Option<String> {
+///
+/// `pvc`: the PVC that the OSD is on, if it is on one.
+pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof, pvc: Option<&str>) -> Option<String> {
     disk.holders
         .iter()
-        .find_map(|kernel| foreign_holder(host, kernel, proof))
+        .find_map(|kernel| foreign_holder(host, kernel, proof, pvc))
         .map(|layer| format!("{} is used by a layer that is not the OSD's own: {layer}", disk.described()))
 }
 
-fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
+fn foreign_holder(host: &Host, kernel: &str, proof: &Proof, pvc: Option<&str>) -> Option<String> {
     let Some(mapped) = Mapped::read(host, kernel) else {
         return Some(kernel.to_owned());
     };
@@ -31,7 +33,9 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
         }
         // Foreign volumes in the same group are not touched, whatever lies on them.
         Proof::Volume { alone, .. } => !alone && mapped.is_any_volume(),
-        Proof::Luks { header, osd_fsid, .. } => mapped.decrypts(header) && is_own_mapping(&mapped, *osd_fsid),
+        Proof::Luks { header, osd_fsid, .. } => {
+            mapped.decrypts(header) && is_own_mapping(&mapped, *osd_fsid, pvc)
+        }
         Proof::BluestoreLabel { .. }
         | Proof::Partitions { .. }
         | Proof::Directory { .. }
@@ -40,13 +44,15 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
     (!is_own).then(|| mapped.described())
 }
 
-/// Returns whether `ceph-volume raw prepare --dmcrypt` created a mapping for that OSD.
+/// Returns whether `ceph-volume raw prepare --dmcrypt` created a mapping for that OSD, or Rook opened it for
+/// the OSD on that PVC.
 ///
-/// The mapping's name is `ceph-{fsid}-{kname}-{device_type}-dmcrypt` (devices/raw/prepare.py,
+/// The name of ceph-volume's mapping is `ceph-{fsid}-{kname}-{device_type}-dmcrypt` (devices/raw/prepare.py,
 /// `prepare_dmcrypt`). A mapping that the host opens has any other name.
-pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid) -> bool {
+pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid, pvc: Option<&str>) -> bool {
     let rest = mapped.name.strip_prefix(&format!("ceph-{osd_fsid}-"));
     rest.is_some_and(|rest| rest.ends_with("-dmcrypt"))
+        || pvc.is_some_and(|pvc| mapped.name == pvc::mapping_name(pvc))
 }
 
 #[cfg(test)]
@@ -112,6 +118,10 @@ mod tests {
         put(&host, "dm-3", &own, "CRYPT-LUKS2-00000000000000000000000000000000-x", &[]);
         let (osd_fsid, whoami, cluster) = (request.old, request.osd, request.cluster);
         let label = Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: true };
+        put(&host, "dm-4", "set1-data-0x-block-dmcrypt", CRYPT, &[]);
+        let on_pvc = |pvc| foreign_layer(&host, &disk(&["dm-4"]), &luks(), pvc);
+        assert_eq!(on_pvc(Some("set1-data-0x")), None, "Rook's name");
+        assert!(on_pvc(Some("set1-data-0y")).is_some() && on_pvc(None).is_some());
         for (proof, holder, said) in [
             (&label, "dm-0", Some("multipath (mpatha, dm-0)")),
             (&label, "dm-1", Some("encryption (luks-data, dm-1)")),
@@ -121,11 +131,11 @@ mod tests {
             (&luks(), "dm-3", Some("encryption")),
             (&luks(), "dm-2", None),
         ] {
-            let found = foreign_layer(&host, &disk(&[holder]), proof);
+            let found = foreign_layer(&host, &disk(&[holder]), proof, None);
             assert_eq!(found.is_some(), said.is_some(), "{holder}: {found:?}");
             assert!(said.is_none_or(|said| found.unwrap().contains(said)), "{holder}");
         }
-        assert_eq!(foreign_layer(&host, &disk(&[]), &label), None);
+        assert_eq!(foreign_layer(&host, &disk(&[]), &label, None), None);
     }
 
     #[test]
@@ -145,7 +155,7 @@ mod tests {
             &["dm-1"],
         );
         put(&host, "dm-1", "vm", "CRYPT-LUKS2-1-vm", &[]);
-        let ask = |holder: &str, proof: &Proof| foreign_layer(&host, &disk(&[holder]), proof);
+        let ask = |holder: &str, proof: &Proof| foreign_layer(&host, &disk(&[holder]), proof, None);
         assert_eq!(ask("dm-4", &volume(true, Some(HEADER))), None);
         assert!(
             ask("dm-4", &volume(true, None)).unwrap().contains("encryption"),

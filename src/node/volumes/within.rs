@@ -24,7 +24,7 @@ pub(crate) async fn within(
         // `examine` is asked for this one by its issued fsid.
         Some(Layer::Physical(uuid)) if is_another_of_ours(uuid, request) => Ok(examine),
         Some(Layer::Physical(uuid)) => old::examine(host, disk, uuid, known, request, moment).await,
-        Some(Layer::Luks(header)) => crypt::examine(host, disk, header, request).await,
+        Some(Layer::Luks(header)) => crypt::examine(host, disk, header, request, moment).await,
     }
 }
 
