@@ -96,8 +96,8 @@ def resumed_agent(world, osd, go_on):
 class SuspendedAgent:
     """The agent of a rebuild, which SIGSTOP from its host suspends at a place of src/failpoint.rs."""
 
-    def __init__(self, world, osd, place, go_on):
-        self.world, self.osd, self.host = world, osd, f"h{osd % 3 + 1}"
+    def __init__(self, world, osd, place, go_on, host=None):
+        self.world, self.osd, self.host = world, osd, host or f"h{osd % 3 + 1}"
         self.on("bash", "-c", f"echo {place} > {AGENTS}/failpoint")
         go_on()
         self.name = world.until("the node Job", 60, self.job)
