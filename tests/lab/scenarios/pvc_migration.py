@@ -61,7 +61,7 @@ def encryption_on(osds):
     new = world.written()[len(written) :]
     assert not new and versions(osds) == state, f"a run with nothing to do changed something: {new}"
     world.say("encrypted; second run: nothing to do")
-    watch.expect_nowhere(osds.key(FIRST), world.fsids()[FIRST], osds.mapping(FIRST))
+    watch.expect_nowhere(osds.key(FIRST), osds.secret(FIRST))
 
 
 def versions(osds):
@@ -204,7 +204,8 @@ def claim_swapped(osds):
     osds.declare(ROOKS, *([] if world.full else [THIRD]))
     volume, sha = other_disk(osds)
     args = [*RUN, "--select", f"osd.{FIRST}"]
-    with frozen.SuspendedAgent(world, FIRST, "wipe", lambda: world.start("swapped", args, node=RUNNER), host="u1") as agent:
+    begin = lambda: world.start("swapped", args, node=RUNNER)  # noqa: E731
+    with frozen.SuspendedAgent(world, FIRST, "wipe", begin, host="u1", seconds=600) as agent:
         said = len(world.log("swapped"))
         recreate(world, claim, volume)
         agent.wake()

@@ -28,7 +28,7 @@ class Osds:
         self.world, self.claims = world, {}
         for osd, name in SETS.items():
             claim = world.lab("pvc", "u1", f"pv-{osd}", name, "data", "0").stdout.strip()
-            world.lab("pvc-osd", str(osd), claim, *(["--encrypted"] if osd == ROOKS else []))
+            world.lab("pvc-osd", str(osd), claim, *(["--encrypted"] if osd == ROOKS else []), timeout=3600)
             self.claims[osd] = claim
             world.say(f"osd.{osd} is created on {claim}{' encrypted' if osd == ROOKS else ''}")
         volumes = {osd: world.get("pvc", claim)["spec"]["volumeName"] for osd, claim in self.claims.items()}
@@ -103,7 +103,16 @@ class Osds:
         assert world.lab("on", "u1", *unlock, stdin=self.key(osd), check=False).returncode == 0, f"the key of osd.{osd} does not open its device"
         found = self.expect_deployment(osd, f"/dev/mapper/{self.mapping(osd)}", "true")
         assert parts(found, osd, claim) == parts(self.encrypted, ROOKS, self.claims[ROOKS]), (found, self.encrypted)
+        self.expect_no_key_with_mons(osd)
         world.say(f"osd.{osd} is encrypted: LUKS2 header, mapping, key and Deployment are as Rook's")
+
+    def expect_no_key_with_mons(self, osd):
+        """Checks that the mons have neither a dm-crypt key of an OSD nor a user that could read one."""
+        fsid = self.world.fsids()[osd]
+        names = json.loads(self.world.lab("ceph", "config-key", "ls").stdout)
+        names += [entry["entity"] for entry in self.world.ceph("auth", "ls")["auth_dump"]]
+        found = [name for name in names if fsid in name]
+        assert not found, f"the mons have {found}"
 
     def expect_plain(self, osd):
         """Checks that an OSD is plain: nothing is left of a LUKS header, and no mapping."""
