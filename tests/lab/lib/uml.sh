@@ -104,7 +104,7 @@ pull_uml() { # NAME
 
 cmd_power_on() { # u1
   [ "$*" = u1 ] && [ -n "${UML:-}" ] || usage "power-on u1 (lab up --uml); no other host can start again"
-  ! pid_of u1 > /dev/null || die "u1 is already powered on"
+  poll 50 0.1 eval '! pid_of u1 > /dev/null' || die "u1 is already powered on" # a kernel takes a moment to end
   local cmd d
   start_uml
   wait_for_uml

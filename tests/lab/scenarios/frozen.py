@@ -96,12 +96,12 @@ def resumed_agent(world, osd, go_on):
 class SuspendedAgent:
     """The agent of a rebuild, which SIGSTOP from its host suspends at a place of src/failpoint.rs."""
 
-    def __init__(self, world, osd, place, go_on):
-        self.world, self.osd, self.host = world, osd, f"h{osd % 3 + 1}"
+    def __init__(self, world, osd, place, go_on, host=None, seconds=60):
+        self.world, self.osd, self.host = world, osd, host or f"h{osd % 3 + 1}"
         self.on("bash", "-c", f"echo {place} > {AGENTS}/failpoint")
         go_on()
-        self.name = world.until("the node Job", 60, self.job)
-        world.until(f"the agent to be suspended before {place}", 60, lambda: f"suspended before {place}" in world.log(self.name), pause=0.1)
+        self.name = world.until("the node Job", seconds, self.job)
+        world.until(f"the agent to be suspended before {place}", seconds, lambda: f"suspended before {place}" in world.log(self.name), pause=0.1)
         self.pid = self.on("pgrep", "-f", "^/opt/osd-migrate/osd-migrate node agent")
         self.on("kill", "-STOP", self.pid)
         self.on("rm", f"{AGENTS}/failpoint")

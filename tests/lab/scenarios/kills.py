@@ -6,10 +6,11 @@ import time
 BEGINS = {"stopping": "stop", "rebuilding": "rebuild", "settling": "new", "inspect": "record"}
 
 
-def spread(world, moments, prefix="killed", args=None):
+def spread(world, moments, prefix="killed", args=None, kinds=None):
     """Starts the run, and kills at each moment (OSD, phase, seconds after its begin, kind) until the run is finished.
 
-    Fails if the run does not finish. Returns the numbers of kills and Jobs.
+    `kinds`: what each kind of a kill does, if it is not one of KINDS. Fails if the run does not finish. Returns the
+    numbers of kills and Jobs.
     """
     before = closings(world)
     job, jobs, kills = world.start(f"{prefix}-1", args), 1, 0
@@ -17,7 +18,7 @@ def spread(world, moments, prefix="killed", args=None):
         name = "a node" if osd is None else f"osd.{osd}"
         seen = await_phase(world, job, osd, phase, name, before)
         time.sleep(delay)
-        KINDS[kind](world, job)
+        (kinds or KINDS)[kind](world, job)
         kills += 1
         world.say(f"kill {kills}: {kind} {delay:.1f} s into {phase} of {name}{' (closed by then)' if seen == 'closed' else ''}")
         result = world.result(job)

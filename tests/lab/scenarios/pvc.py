@@ -1,6 +1,6 @@
 """OSDs on PersistentVolumeClaims (storageClassDeviceSets): one on each of h1 to h3, and with --full an encrypted one on u1.
 
-`plan` compares them with their sets. This version does not migrate them, and says so. Neither their disks nor the loop
+`plan` compares them with their sets; the scenario `pvc_migration` migrates such OSDs. Neither their disks nor the loop
 devices that kubelets attach to them are available for new OSDs, and an OSD whose Deployment was deleted is not started
 as an OSD of the host.
 """
@@ -14,6 +14,8 @@ ENCRYPTED = {6: ("u1", "set4")}
 WITH_DB = 4  # its set has a template `metadata`
 SPARE = "spare"  # the disk of a PersistentVolume that no claim uses
 CONFIRMED = ["--confirm", "yes-really-migrate-osds"]
+AS_DECLARED = ("Conforming", "as declared")
+TO_BE_ENCRYPTED = ("Mismatched", "not encrypted, declared encrypted")
 
 
 def run(world):
@@ -85,26 +87,28 @@ def shown_by_kubernetes(world, claims):
 
 def compared(world, osds, claims):
     """Checks that `plan` compares each of them with its set, and no other OSD."""
-    expect_plan(world, "as-declared", claims, dict.fromkeys(osds, "as declared"))
+    expect_plan(world, "as-declared", claims, dict.fromkeys(osds, AS_DECLARED))
     declare(world, osds, set1={"encrypted": True}, set2=None, set3={"volumeClaimTemplates": templates(["data", "metadata"])})
     expected = {
-        3: "not encrypted, declared encrypted",
-        4: "does not declare its device set `set2`",
-        5: "its database is with its data, declared on a PVC (template `metadata` of `set3`)",
+        3: TO_BE_ENCRYPTED,
+        4: ("Refused", "does not declare its device set `set2`"),
+        5: ("Refused", "an OSD on a PVC: its database is with its data, declared on a PVC (template `metadata` of `set3`)"),
     }
-    expect_plan(world, "changed", claims, {**dict.fromkeys(osds, "as declared"), **expected})
+    expect_plan(world, "changed", claims, {**dict.fromkeys(osds, AS_DECLARED), **expected})
     declare(world, osds)
     world.say(f"plan compares {len(osds)} OSDs on claims with their sets: as declared, and three differences")
 
 
-def expect_plan(world, name, claims, reasons):
-    """Checks the class, the reason and the claim of each of these OSDs in the plan."""
+def expect_plan(world, name, claims, expected):
+    """Checks the class, the reason and the claim of each of these OSDs in the plan.
+
+    `expected`: class and a part of the reason, for each OSD on a claim.
+    """
     rows = {row["osd"]: row for row in answer(finished(world, f"plan-{name}", ["plan", "-o", "json"], 60))["osds"]}
-    for osd, reason in reasons.items():
-        kind = "Conforming" if reason == "as declared" else "Refused"
+    for osd, (kind, reason) in expected.items():
         assert (rows[osd]["class"], rows[osd]["pvc"]) == (kind, claims[osd]) and reason in rows[osd]["why"], rows[osd]
-        print(f"    osd.{osd} on {claims[osd]}: {rows[osd]['why']}", flush=True)
-    assert not [row for osd, row in rows.items() if osd not in reasons and row["pvc"]], rows
+        print(f"    osd.{osd} on {claims[osd]}: {kind}, {rows[osd]['why']}", flush=True)
+    assert not [row for osd, row in rows.items() if osd not in expected and row["pvc"]], rows
 
 
 def inventory(world, name):

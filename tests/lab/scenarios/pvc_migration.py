@@ -1,0 +1,254 @@
+"""OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
+
+Each has its own device set, whose `encrypted` is changed. Meanwhile runners, agents and the kubelet are killed, u1
+loses power while a LUKS mapping is open, and the key of a stopped OSD is deleted. At the end a claim is recreated on
+another disk while the agent is suspended before its wipe: that disk must not change.
+"""
+import json
+import random
+import time
+
+from . import frozen, kills, passphrase
+from .disks import digest
+from .killed import PHASES
+from .new_osds import by_id, seconds
+from .provision import finished
+from .pvc import TO_BE_ENCRYPTED
+from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, SETS, THIRD, Before, Osds
+
+OTHER = "other"  # a disk that belongs to none of them
+# Moments of kills. An agent works in some phases only, and may fail a few times only.
+AGENT_PHASES = ["inspect", "rebuilding"]
+LONGEST = {"inspect": 5, "stopping": 3, "rebuilding": 30, "settling": 5}
+KINDS = {
+    "runner pod": kills.KINDS["runner pod"],
+    "agent pod": lambda world, _job: kill_agent_pod(world),
+    "kubelet": lambda world, _job: world.lab("restart", "u1", "kubelet"),
+}
+FILL = 'dd if=/dev/urandom of="$1" bs=1M count=64 oflag=direct status=none && blockdev --flushbufs "$1"'
+
+
+def run(world):
+    world.up(osds=3, layout="0=raw", uml=True)
+    osds = Osds(world)
+    steps = [encryption_on, encryption_off, killed, key_deleted, power_loss]
+    for step in [*steps, *([power_loss_while_stopped] if world.full else []), claim_swapped]:
+        began = time.monotonic()
+        step(osds)
+        world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
+    for record in world.closed():
+        stages = seconds(record)
+        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+
+
+# ---- steps
+
+
+def encryption_on(osds):
+    """Encrypts an OSD; the next run changes nothing, and the passphrase is in the key Secret only."""
+    world = osds.world
+    osds.declare(FIRST, ROOKS)
+    osds.expect_plan("to-encrypt", **{f"osd{FIRST}": TO_BE_ENCRYPTED})
+    assert not osds.secret(FIRST), "there is a key before the run"
+    before, watch = Before(osds), passphrase.Watch(world)
+    osds.run("encrypt")
+    watch.end()
+    before.expect_recreated(FIRST)
+    osds.expect_encrypted(FIRST)
+    osds.expect_plan("encrypted")
+    written, state = world.written(), versions(osds)
+    finished(world, "nothing-more", RUN, 300)
+    new = world.written()[len(written) :]
+    assert not new and versions(osds) == state, f"a run with nothing to do changed something: {new}"
+    world.say("encrypted; second run: nothing to do")
+    watch.expect_nowhere(osds.key(FIRST), osds.secret(FIRST))
+
+
+def versions(osds):
+    """Returns uids and versions of the Deployments and the keys."""
+    deployments = [osds.deployment(osd)["metadata"] for osd in SETS]
+    secrets = [osds.secret(osd) for osd in SETS]
+    return [(one["uid"], one["generation"]) for one in deployments], [one and one["metadata"]["resourceVersion"] for one in secrets]
+
+
+def encryption_off(osds):
+    """Makes encrypted OSDs plain, one that osd-migrate encrypted and one of Rook; their keys are kept."""
+    osds.declare()
+    to_be_plain = ("Mismatched", "encrypted, declared not encrypted")
+    osds.expect_plan("to-decrypt", **{f"osd{FIRST}": to_be_plain, f"osd{ROOKS}": to_be_plain})
+    before, secrets = Before(osds), [osds.secret(osd) for osd in (FIRST, ROOKS)]
+    osds.run("decrypt")
+    before.expect_recreated(FIRST, ROOKS)
+    for osd in (FIRST, ROOKS):
+        osds.expect_plain(osd)
+    assert [osds.secret(osd) for osd in (FIRST, ROOKS)] == secrets, "a key was changed"
+    expect_original(osds)
+    osds.expect_plan("plain")
+
+
+def expect_original(osds):
+    """Checks that the Deployment is the one before the encryption, except for the fsid, and labels that were added."""
+    was, now = osds.plain, osds.deployment(FIRST)
+    old = next(e["value"] for e in was["spec"]["template"]["spec"]["containers"][0]["env"] if e["name"] == "ROOK_OSD_UUID")
+    was = json.loads(json.dumps(was).replace(old, osds.world.fsids()[FIRST]))
+    for of in (lambda one: one, lambda one: one["spec"]["template"]):
+        assert of(was)["metadata"]["labels"].items() <= of(now)["metadata"]["labels"].items(), (of(was)["metadata"], of(now)["metadata"])
+    for one in (was, now):
+        one["spec"]["template"]["metadata"].pop("labels")
+    assert was["spec"] == now["spec"], f"before: {json.dumps(was['spec'])}\nafter: {json.dumps(now['spec'])}"
+    osds.world.say("encrypted and plain again: the same Deployment, except for the fsid")
+
+
+def killed(osds):
+    """Encrypts an OSD while pods of the runner and the agents, and the kubelet of u1, are killed at seeded moments."""
+    world = osds.world
+    osds.declare(FIRST)
+    before = Before(osds)
+    moments = seeded_moments(random.Random(world.seed), 10 if world.full else 3)
+    count, jobs = kills.spread(world, moments, "killed", RUN, KINDS)
+    assert count == len(moments), f"{count} kills of {len(moments)}, {jobs} Jobs"
+    before.expect_recreated(FIRST)
+    osds.expect_encrypted(FIRST)
+
+
+def seeded_moments(rng, count):
+    """Returns moments in different phases, with each kind of a kill."""
+    while True:
+        moments = []
+        for phase in sorted(rng.sample(PHASES, count), key=PHASES.index):
+            kind = rng.choice([kind for kind in KINDS if kind != "agent pod" or phase in AGENT_PHASES])
+            moments.append((FIRST, phase, rng.uniform(0, LONGEST.get(phase, 0.5)), kind))
+        if {kind for *_, kind in moments} == set(KINDS):
+            return moments
+
+
+def kill_agent_pod(world):
+    """Kills the pod of an agent; it may not be created yet."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not world.list("pods", "-l", "osd-migrate.io/task"):
+        time.sleep(0.2)
+    kills.delete_pods(world, "osd-migrate.io/task")
+
+
+def key_deleted(osds):
+    """Deletes the key of an OSD that is stopped: the run creates another one before it formats the device."""
+    world = osds.world
+    osds.declare(FIRST, ROOKS)
+    before, secret = Before(osds), osds.secret(ROOKS)
+
+    def delete_key():
+        assert osds.secret(ROOKS) == secret, f"the key of osd.{ROOKS} was changed"
+        world.kubectl("delete", "secret", osds.secret_name(ROOKS))
+
+    suspended_before_rebuild(osds, ROOKS, delete_key)
+    osds.run("new-key")
+    before.expect_recreated(ROOKS)
+    osds.expect_encrypted(ROOKS)
+    assert osds.secret(ROOKS)["data"] != secret["data"], "it is the deleted key"
+    world.say("the key was deleted after the stop: there is another one, and it opens the device")
+
+
+def suspended_before_rebuild(osds, osd, act):
+    """Does something while the OSD is stopped and its slot destroyed: the runner is suspended then, and killed."""
+    sleeper = frozen.Sleeper(osds.world, "save-rebuild", osd)
+    try:
+        osds.world.until("a runner to be suspended before the rebuild", 600, sleeper.sleeps)
+        act()
+    finally:
+        sleeper.kill()
+
+
+def power_loss(osds):
+    """Powers u1 off while ceph-volume writes to the new mapping, so that the device has an unfinished OSD."""
+    world = osds.world
+    osds.declare(*SETS)
+    before = Before(osds)
+    job = world.start("power", RUN, node=RUNNER)
+    world.until(f"{osds.mapping(THIRD)} to be open", 600, lambda: osds.is_open(THIRD))
+    time.sleep(random.Random(world.seed).uniform(0, 8))
+    assert osds.is_open(THIRD) and not world.records()[THIRD]["new"], "the agent has finished"
+    power_cycle(osds)
+    osds.ends(job)
+    before.expect_recreated(THIRD)
+    for osd in SETS:
+        osds.expect_encrypted(osd)
+    osds.expect_plan("powered-on")
+    world.say("u1 lost power while the mapping was open, and was started again: all its OSDs are encrypted")
+
+
+def power_loss_while_stopped(osds):
+    """Powers u1 off while the mapping of a stopped OSD is still open: afterwards its LUKS header proves what it is."""
+    osds.declare(FIRST, ROOKS)
+    before = Before(osds)
+
+    def lose_power():
+        assert osds.is_open(THIRD), "the mapping of the stopped OSD is closed"
+        power_cycle(osds)
+        assert not osds.is_open(THIRD)
+
+    suspended_before_rebuild(osds, THIRD, lose_power)
+    osds.run("after-power-loss")
+    before.expect_recreated(THIRD)
+    osds.expect_plain(THIRD)
+    osds.world.say("u1 lost power while the OSD was stopped: it is plain, proven by its LUKS header")
+
+
+def power_cycle(osds):
+    osds.world.lab("power-off", "u1")
+    osds.world.lab("power-on", "u1")
+
+
+def claim_swapped(osds):
+    """Recreates a claim on another disk while the agent is suspended before its wipe: the other disk does not change."""
+    world, claim = osds.world, osds.claims[FIRST]
+    osds.declare(ROOKS, *([] if world.full else [THIRD]))
+    volume, sha = other_disk(osds)
+    args = [*RUN, "--select", f"osd.{FIRST}"]
+    begin = lambda: world.start("swapped", args, node=RUNNER)  # noqa: E731
+    with frozen.SuspendedAgent(world, FIRST, "wipe", begin, host="u1", seconds=600) as agent:
+        said = len(world.log("swapped"))
+        recreate(world, claim, volume)
+        agent.wake()
+    for job in ("swapped", "swapped-again"):
+        sentence = world.until(f"{job} to name the claim", 300, lambda j=job, n=said: names_claim(world, j, n, claim), pause=1)
+        world.say(f"{job}: {world.result(job) or 'it waits'}: {sentence}")
+        time.sleep(20)  # if an agent or a pod of the OSD is started on the other disk
+        world.delete(job)
+        if job == "swapped":
+            world.start("swapped-again", args, node=RUNNER)
+            said = 0
+    osds.on_u1("blockdev", "--flushbufs", by_id(OTHER))
+    assert digest(world.image(OTHER)) == sha, "the other disk was written to"
+    world.lab("verify")
+    world.say("the claim was recreated on another disk: that disk was not written to, all objects equal")
+
+
+def other_disk(osds):
+    """Creates a disk with other data and its PersistentVolume, and returns the name of this and a digest of the disk."""
+    world = osds.world
+    claim = world.lab("pvc", "u1", OTHER, "set9", "data", "0").stdout.strip()
+    world.kubectl("delete", "pvc", claim)
+    osds.script(FILL, by_id(OTHER))
+    return f"lab-{OTHER}", digest(world.image(OTHER))
+
+
+def recreate(world, claim, volume):
+    """Recreates a claim while it is in use, as a person can who removes its finalizer, and binds it to another volume."""
+    was = world.get("pvc", claim)
+    world.kubectl("delete", "pvc", claim, "--wait=false")
+    world.kubectl("patch", "pvc", claim, "--type", "merge", "-p", '{"metadata": {"finalizers": null}}', check=False)
+    world.kubectl("wait", "--for=delete", f"pvc/{claim}", "--timeout=60s", check=False)
+    meta = {key: was["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    new = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": {**was["spec"], "volumeName": volume}}
+    world.kubectl("create", "-f", "-", stdin=json.dumps(new))
+    world.until("the claim to be bound", 60, lambda: world.get("pvc", claim)["status"].get("phase") == "Bound")
+    now = world.get("pvc", claim)
+    assert now["spec"]["volumeName"] == volume and now["metadata"]["uid"] != was["metadata"]["uid"], now
+    world.say(f"{claim} was recreated on {volume}")
+
+
+def names_claim(world, job, said, claim):
+    """Returns the sentence of a run, said meanwhile, that names the recreated claim; the run must not succeed."""
+    assert world.result(job) != ("Complete", 0), f"the run is successful:\n{world.log(job)}"
+    lines = world.log(job)[said:].splitlines()
+    return next((line for line in lines if claim in line and "recreated" in line), None)

@@ -1,0 +1,165 @@
+"""The OSDs of the scenario `pvc_migration`, and what must be true of an encrypted one and of a plain one."""
+import base64
+import json
+import re
+
+from .new_osds import by_id
+from .pvc import AS_DECLARED, expect_plan, templates
+from .volumes import done
+
+FIRST, ROOKS, THIRD = 3, 4, 5  # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them
+SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3"}
+RUN = ["run", "--confirm", "yes-really-migrate-osds"]
+RUNNER = "h1"  # the node of a runner that must not lose power
+HEADER = 'for tag in TYPE VERSION LABEL SUBSYSTEM; do echo "$tag $(blkid -p -o value -s $tag "$1")"; done'
+# Both copies of a LUKS2 header, wherever the second one is.
+MAGIC = r"""head -c 16M "$1" | LC_ALL=C grep -acP 'SKUL\xba\xbe|LUKS\xba\xbe'"""
+# Whether a process of the daemon has the mapping open.
+IN_USE = """
+mapping=$(dmsetup info -c --noheadings --separator : -o major,minor "$2")
+for fd in "/proc/$(pgrep -f "^ceph-osd --foreground --id $1 ")/fd/"*; do stat -L -c %Hr:%Lr "$fd"; done 2> /dev/null | grep -x "$mapping"
+"""
+
+
+class Osds:
+    """The OSDs on claims, and what was created with them."""
+
+    def __init__(self, world):
+        self.world, self.claims = world, {}
+        for osd, name in SETS.items():
+            claim = world.lab("pvc", "u1", f"pv-{osd}", name, "data", "0").stdout.strip()
+            world.lab("pvc-osd", str(osd), claim, *(["--encrypted"] if osd == ROOKS else []), timeout=3600)
+            self.claims[osd] = claim
+            world.say(f"osd.{osd} is created on {claim}{' encrypted' if osd == ROOKS else ''}")
+        volumes = {osd: world.get("pvc", claim)["spec"]["volumeName"] for osd, claim in self.claims.items()}
+        self.devices = {osd: by_id(volume.removeprefix("lab-")) for osd, volume in volumes.items()}
+        self.declare(ROOKS)
+        world.lab("write", "100")
+        world.lab("wait-clean", "120")
+        self.plain, self.encrypted = self.deployment(FIRST), self.deployment(ROOKS)
+        self.expect_plan("as-created")
+
+    def declare(self, *encrypted):
+        """Declares the sets, those of some OSDs as encrypted."""
+        sets = [
+            {"name": name, "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(["data"])}
+            for osd, name in SETS.items()
+        ]
+        self.world.storage(storageClassDeviceSets=sets)
+
+    def expect_plan(self, name, **differ):
+        """Checks that all OSDs are as declared, except some: class and reason by `osdN`."""
+        expected = {osd: differ.get(f"osd{osd}", AS_DECLARED) for osd in SETS}
+        expect_plan(self.world, name, self.claims, expected)
+
+    def deployment(self, osd):
+        return self.world.get("deployment", f"rook-ceph-osd-{osd}")
+
+    def secret(self, osd):
+        return self.world.get("secret", self.secret_name(osd))
+
+    def secret_name(self, osd):
+        return f"rook-ceph-osd-encryption-key-{self.claims[osd]}"
+
+    def key(self, osd):
+        return base64.b64decode(self.secret(osd)["data"]["dmcrypt-key"]).decode()
+
+    def mapping(self, osd):
+        return f"{self.claims[osd]}-block-dmcrypt"
+
+    def is_open(self, osd):
+        return self.mapping(osd) in self.on_u1("dmsetup", "ls").split()
+
+    def on_u1(self, *words, **more):
+        return self.world.lab("on", "u1", *words, **more).stdout.strip()
+
+    def script(self, text, *words, **more):
+        return self.on_u1("bash", "-c", text, "-", *words, **more)
+
+    def run(self, name):
+        """Runs to the end, which must be successful, with the runner on another node than u1."""
+        job = self.world.start(name, RUN, node=RUNNER)
+        self.ends(job)
+
+    def ends(self, job):
+        result = self.world.wait_for(job, 1800)
+        assert result == ("Complete", 0), (result, self.world.log(job))
+
+    # ---- what must be true after a run
+
+    def expect_encrypted(self, osd):
+        """Checks that an OSD is encrypted as Rook's: its device, its daemon, its key and its Deployment."""
+        world, claim = self.world, self.claims[osd]
+        cluster = world.get("cephcluster", "rook-ceph")["metadata"]["uid"]
+        header = dict(line.partition(" ")[::2] for line in self.script(HEADER, self.devices[osd]).splitlines())
+        wanted = {"TYPE": "crypto_LUKS", "VERSION": "2", "LABEL": f"pvc_name={claim}", "SUBSYSTEM": f"ceph_fsid={world.ceph('fsid')['fsid']}"}
+        assert header == wanted, (header, wanted)
+        assert self.script(IN_USE, str(osd), self.mapping(osd), check=False), f"ceph-osd of osd.{osd} does not use {self.mapping(osd)}"
+        secret = self.secret(osd)
+        assert secret["type"] == "kubernetes.io/rook" and secret["metadata"]["labels"] == {"pvc_name": claim}, secret["metadata"]
+        assert [(owner["kind"], owner["uid"]) for owner in secret["metadata"]["ownerReferences"]] == [("CephCluster", cluster)], secret["metadata"]
+        assert re.fullmatch("[A-Za-z0-9+/]{171}=", self.key(osd)), f"a key of {len(self.key(osd))} characters"
+        unlock = ["cryptsetup", "open", "--test-passphrase", "--key-file", "-", self.devices[osd]]
+        assert world.lab("on", "u1", *unlock, stdin=self.key(osd), check=False).returncode == 0, f"the key of osd.{osd} does not open its device"
+        found = self.expect_deployment(osd, f"/dev/mapper/{self.mapping(osd)}", "true")
+        assert parts(found, osd, claim) == parts(self.encrypted, ROOKS, self.claims[ROOKS]), (found, self.encrypted)
+        self.expect_no_key_with_mons(osd)
+        world.say(f"osd.{osd} is encrypted: LUKS2 header, mapping, key and Deployment are as Rook's")
+
+    def expect_no_key_with_mons(self, osd):
+        """Checks that the mons have neither a dm-crypt key of an OSD nor a user that could read one."""
+        fsid = self.world.fsids()[osd]
+        names = json.loads(self.world.lab("ceph", "config-key", "ls").stdout)
+        names += [entry["entity"] for entry in self.world.ceph("auth", "ls")["auth_dump"]]
+        found = [name for name in names if fsid in name]
+        assert not found, f"the mons have {found}"
+
+    def expect_plain(self, osd):
+        """Checks that an OSD is plain: nothing is left of a LUKS header, and no mapping."""
+        claim, device = self.claims[osd], self.devices[osd]
+        found = self.on_u1("blkid", "-p", "-o", "value", "-s", "TYPE", device)
+        assert found == "ceph_bluestore", f"osd.{osd} is on {found}"
+        assert self.script(MAGIC, device, check=False) == "0", f"a LUKS header is left on {device}"
+        assert not self.is_open(osd), f"{self.mapping(osd)} is open"
+        found = self.expect_deployment(osd, f"/mnt/{claim}", "false")
+        assert parts(found, osd, claim) == parts(self.plain, FIRST, self.claims[FIRST]), (found, self.plain)
+        self.world.say(f"osd.{osd} is plain: no LUKS header, no mapping; its Deployment is as Rook's")
+
+    def expect_deployment(self, osd, path, encrypted):
+        found = self.deployment(osd)
+        pod = found["spec"]["template"]
+        env = {e["name"]: e.get("value") for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for e in c.get("env", [])}
+        wanted = {"ROOK_OSD_UUID": self.world.fsids()[osd], "ROOK_BLOCK_PATH": path, "ROOK_CV_MODE": "raw"}
+        assert wanted.items() <= env.items(), {name: env.get(name) for name in wanted}
+        wanted = {"encrypted": encrypted, "osd-store": "bluestore", "ceph.rook.io/pvc": self.claims[osd], "ceph.rook.io/DeviceSet": SETS[osd]}
+        for labels in (found["metadata"]["labels"], pod["metadata"]["labels"]):
+            assert wanted.items() <= labels.items(), (wanted, labels)
+        assert found["spec"]["replicas"] == 1, found["spec"]
+        return found
+
+
+def parts(deployment, osd, claim):
+    """Returns what the pod of an OSD consists of: its containers with their mounts and devices, and its volumes."""
+    text = json.dumps(deployment["spec"]["template"]["spec"])
+    pod = json.loads(text.replace(claim, "CLAIM").replace(f"/ceph-{osd}", "/ceph-ID").replace(f'"ceph-{osd}"', '"ceph-ID"'))
+    places = lambda entries, path: sorted((entry["name"], entry[path], entry.get("subPath")) for entry in entries)  # noqa: E731
+    containers = [
+        (one["name"], places(one.get("volumeMounts", []), "mountPath"), places(one.get("volumeDevices", []), "devicePath"))
+        for one in [*pod["initContainers"], *pod["containers"]]
+    ]
+    return containers, sorted(json.dumps(volume, sort_keys=True) for volume in pod["volumes"]), pod.get("hostIPC")
+
+
+class Before:
+    """The cluster before a migration."""
+
+    def __init__(self, osds):
+        self.osds, world = osds, osds.world
+        self.shape, self.fsids, self.epoch = world.shape(), world.fsids(), world.epoch()
+
+    def expect_recreated(self, *ids):
+        """Checks that these OSDs and no others were recreated, under their ids, and that all objects are equal."""
+        world = self.osds.world
+        done(world, self.shape, self.fsids, ids)
+        world.expect_downs_on_one_host(self.epoch)
+        world.expect_nothing_left()
