@@ -9,7 +9,7 @@ use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::k8s::names::INSTALL;
-use crate::k8s::nodes::agent_pvc::AgentPvc;
+use crate::k8s::nodes::agent_pvc::{AgentPvc, bridge};
 use crate::k8s::own::own_pod::Own;
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
@@ -126,7 +126,7 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     let host_network = pod.base.declaration.host_network;
     let resources = resources(&pod.base.declaration.prepare_resources);
     let mut init_containers = vec![install(pod.base.own, &resources)];
-    init_containers.extend(pod.pvc.map(|pvc| pvc.bridge(pod.base.image, &resources)));
+    init_containers.extend(pod.pvc.map(|_| bridge(pod.base.image, &resources)));
     let mut spec = json!({
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.

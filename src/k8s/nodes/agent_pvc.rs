@@ -32,33 +32,6 @@ impl<'a> AgentPvc<'a> {
         Some(Self { name, has_key: request.pvc_with_key().is_some() })
     }
 
-    /// Builds the init container that creates the device node for the agent.
-    ///
-    /// `MKNOD` is the only right that it needs.
-    pub(super) fn bridge(self, image: &str, resources: &Value) -> Value {
-        let device = format!("{DEVICES}/{PVC_DATA}");
-        json!({
-            "name": BRIDGE,
-            "image": image,
-            "command": [
-                "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{PVC_DATA}"),
-            ],
-            "resources": resources,
-            "volumeDevices": [{"name": PVC, "devicePath": device}],
-            "volumeMounts": [
-                {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
-                {"name": BRIDGE, "mountPath": PVC_MOUNT},
-            ],
-            "securityContext": {
-                "privileged": false,
-                "allowPrivilegeEscalation": false,
-                "runAsUser": 0,
-                "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-        })
-    }
-
     /// Returns the mounts of the agent's container.
     pub(super) fn mounts(self) -> Vec<Value> {
         let mut mounts = vec![json!({"name": BRIDGE, "mountPath": PVC_MOUNT})];
@@ -83,6 +56,33 @@ impl<'a> AgentPvc<'a> {
         }
         volumes
     }
+}
+
+/// Builds the init container that creates the device node for the agent.
+///
+/// `MKNOD` is the only right that it needs.
+pub(super) fn bridge(image: &str, resources: &Value) -> Value {
+    let device = format!("{DEVICES}/{PVC_DATA}");
+    json!({
+        "name": BRIDGE,
+        "image": image,
+        "command": [
+            "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{PVC_DATA}"),
+        ],
+        "resources": resources,
+        "volumeDevices": [{"name": PVC, "devicePath": device}],
+        "volumeMounts": [
+            {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
+            {"name": BRIDGE, "mountPath": PVC_MOUNT},
+        ],
+        "securityContext": {
+            "privileged": false,
+            "allowPrivilegeEscalation": false,
+            "runAsUser": 0,
+            "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    })
 }
 
 #[cfg(test)]
@@ -145,10 +145,7 @@ mod tests {
     #[test]
     fn bridge_has_the_resources_that_a_quota_requires() {
         let resources = json!({"requests": {"cpu": "0"}});
-        assert_eq!(
-            AgentPvc::of(&on_pvc(false)).unwrap().bridge("ceph:16", &resources)["resources"],
-            resources
-        );
+        assert_eq!(bridge("ceph:16", &resources)["resources"], resources);
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn of_every_agent() -> Vec<Exchange> {
     ]
 }
 
-fn check(body: Value) {
+fn check(body: &Value) {
     let metadata = &body["metadata"];
     assert_eq!((&metadata["name"], &metadata["labels"]), (&json!(KEY), &json!({"pvc_name": "set1-data-0a"})));
     let owner = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "name": "my-cluster", "uid": "c-uid",
@@ -61,7 +61,7 @@ fn check(body: Value) {
 async fn pvc_key_is_created_before_the_agent_and_an_existing_one_stays() {
     for (status, answer) in [(201, json!({"metadata": {"name": KEY}})), (409, refusal(409, "AlreadyExists"))]
     {
-        let mut script = vec![on(SECRETS, status, answer).with(check)];
+        let mut script = vec![on(SECRETS, status, answer).with(|body| check(&body))];
         script.extend(of_every_agent());
         create(script, &on_pvc(true)).await.unwrap();
     }

@@ -256,7 +256,7 @@ fn deployment_of_another_shape_is_refused_with_what_is_missing() {
     let database = |pod: &mut Value| pod["initContainers"][2]["name"] = json!("blkdevmapper-metadata");
     assert_eq!(refused(&database), NoShape::SecondPvc("blkdevmapper-metadata".to_owned()));
     let script = |pod: &mut Value| pod["initContainers"][0]["command"] = json!(["copy-device"]);
-    assert_eq!(refused(&script), NoShape::Copy("/var/lib/ceph/osd/ceph-3/block".to_owned()));
+    assert_eq!(refused(&script), NoShape::Copy("/set1-data-0a".to_owned()));
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Shape {
         let device = format!("/{PVC}");
         let block = format!("{DATA}/block");
         let first = if self.encrypted { format!("{DATA}/block-tmp") } else { block.clone() };
-        let mut copy = self.copy("blkdevmapper", &device, &first, &json!([bridge()]));
+        let mut copy = copying("blkdevmapper", &device, &first, &json!([bridge()]));
         copy["volumeDevices"] = json!([{"name": PVC, "devicePath": device}]);
         let mut all = vec![copy];
         if self.encrypted {
@@ -122,18 +122,11 @@ impl Shape {
         }
         all.extend([
             open,
-            self.copy("blkdevmapper-encryption", &format!("/dev/mapper/{MAPPING}"), block, &opened),
+            copying("blkdevmapper-encryption", &format!("/dev/mapper/{MAPPING}"), block, &opened),
             cryptsetup("encrypted-block-status", "status", &json!([bridge()])),
             cryptsetup("expand-encrypted-bluefs", "resize", &opened),
         ]);
         all
-    }
-
-    fn copy(self, name: &str, source: &str, destination: &str, mounts: &Value) -> Value {
-        let script = format!("from={source}\nto={destination}\ncp \"$from\" \"$to\"\n");
-        json!({"name": name, "image": "ceph:old", "imagePullPolicy": "IfNotPresent", "command": ["/bin/bash", "-c", script],
-            "volumeMounts": mounts, "resources": {"limits": {"memory": "4Gi"}},
-            "securityContext": {"privileged": false, "capabilities": {"add": ["MKNOD"], "drop": ["NET_RAW"]}}})
     }
 
     fn container(self, name: &str, command: &Value, args: &Value, mounts: &Value) -> Value {
@@ -206,6 +199,13 @@ impl Shape {
         }
         volumes
     }
+}
+
+fn copying(name: &str, source: &str, destination: &str, mounts: &Value) -> Value {
+    let script = format!("from={source}\nto={destination}\ncp \"$from\" \"$to\"\n");
+    json!({"name": name, "image": "ceph:old", "imagePullPolicy": "IfNotPresent", "command": ["/bin/bash", "-c", script],
+        "volumeMounts": mounts, "resources": {"limits": {"memory": "4Gi"}},
+        "securityContext": {"privileged": false, "capabilities": {"add": ["MKNOD"], "drop": ["NET_RAW"]}}})
 }
 
 fn bridge() -> Value {
