@@ -167,6 +167,7 @@ mod tests {
             assert_eq!(words(program, &args), line);
         }
     }
+
     #[test]
     fn cryptsetup_command_lines_are_exact() {
         let (disk, key) = (Path::new("/dev/sdb"), Path::new("/mnt/key"));
