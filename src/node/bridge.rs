@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bridge_refuses_what_is_no_block_device_and_keeps_the_older_node() {
+    fn bridge_refuses_no_block_device_and_keeps_the_older_node() {
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
         fs::write(&to, "older").unwrap();

@@ -98,12 +98,10 @@ pub(super) async fn prove_again(
             same_disk::same_disk(&evidence.device, &disk.identity, &now.content)
                 .map_err(NodeError::Refused)?;
             let issued = issued::of(request, host)?;
+            let verdict_of = |now| verdict::verdict(request, evidence, &issued, now);
             let is_same = match unfinished {
                 Some(fsid) => now.about == Some(fsid) && issued.contains(&fsid),
-                None => {
-                    let now = verdict::verdict(request, evidence, &issued, &now);
-                    verdict::is_still(verdict, &now, request)
-                }
+                None => verdict::is_still(verdict, &verdict_of(&now), request),
             };
             if is_same && disk.holders.is_empty() && !disk.read_only {
                 return Ok(());

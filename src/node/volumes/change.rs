@@ -124,8 +124,8 @@ mod tests {
     use crate::node::tools::command::words;
 
     #[test]
-    fn lvm_and_cryptsetup_command_lines_are_exact() {
-        let (disk, key) = (Path::new("/dev/sdb"), Path::new("/mnt/key"));
+    fn lvm_command_lines_are_exact() {
+        let disk = Path::new("/dev/sdb");
         let tags = ["osd-migrate.osd=3".to_owned(), "osd-migrate.fsid=F".to_owned()];
         for (change, line) in [
             (
@@ -162,6 +162,16 @@ mod tests {
             (Change::Activate { lv: "ceph-F/osd-block-F" }, "lvchange --activate y ceph-F/osd-block-F"),
             (Change::Deactivate { group: "ceph-F" }, "vgchange --activate n ceph-F"),
             (Change::LvRemove { lv: "ceph-g/osd-db-F" }, "lvremove --yes ceph-g/osd-db-F"),
+        ] {
+            let (program, args) = change.words();
+            assert_eq!(words(program, &args), line);
+        }
+    }
+
+    #[test]
+    fn cryptsetup_command_lines_are_exact() {
+        let (disk, key) = (Path::new("/dev/sdb"), Path::new("/mnt/key"));
+        for (change, line) in [
             (
                 Change::LuksFormat {
                     file: Path::new("/tmp/h"),

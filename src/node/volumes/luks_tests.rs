@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::node::samples::{host, request};
-use crate::node::tools::command::run;
 
 fn encrypted() -> NodeRequest {
     let mut request = request("n1");
