@@ -1,8 +1,9 @@
 """OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
 
-Each has its own device set, whose `encrypted` is changed. Meanwhile runners, agents and the kubelet are killed, u1
-loses power while a LUKS mapping is open, and the key of a stopped OSD is deleted. At the end a claim is recreated on
-another disk while the agent is suspended before its wipe: that disk must not change.
+Each has its own device set, whose `encrypted` is changed. Meanwhile runners, agents and the kubelet are killed, and u1
+loses power while a LUKS mapping is open. With --full also the key of a stopped OSD is deleted, and u1 loses power while
+an encrypted OSD is stopped. At the end a claim is recreated on another disk while the agent is suspended before its
+wipe: that disk must not change.
 """
 import json
 import random
@@ -14,7 +15,7 @@ from .killed import PHASES
 from .new_osds import by_id, seconds
 from .provision import finished
 from .pvc import TO_BE_ENCRYPTED
-from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, SETS, THIRD, Before, Osds
+from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, THIRD, Before, Osds
 
 OTHER = "other"  # a disk that belongs to none of them
 # Moments of kills. An agent works in some phases only, and may fail a few times only.
@@ -31,8 +32,8 @@ FILL = 'dd if=/dev/urandom of="$1" bs=1M count=64 oflag=direct status=none && bl
 def run(world):
     world.up(osds=3, layout="0=raw", uml=True)
     osds = Osds(world)
-    steps = [encryption_on, encryption_off, killed, key_deleted, power_loss]
-    for step in [*steps, *([power_loss_while_stopped] if world.full else []), claim_swapped]:
+    more = [key_deleted, power_loss_while_stopped] if world.full else []
+    for step in [encryption_on, encryption_off, killed, power_loss, *more, claim_swapped]:
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
@@ -66,8 +67,8 @@ def encryption_on(osds):
 
 def versions(osds):
     """Returns uids and versions of the Deployments and the keys."""
-    deployments = [osds.deployment(osd)["metadata"] for osd in SETS]
-    secrets = [osds.secret(osd) for osd in SETS]
+    deployments = [osds.deployment(osd)["metadata"] for osd in osds.ids]
+    secrets = [osds.secret(osd) for osd in osds.ids]
     return [(one["uid"], one["generation"]) for one in deployments], [one and one["metadata"]["resourceVersion"] for one in secrets]
 
 
@@ -130,21 +131,40 @@ def kill_agent_pod(world):
     kills.delete_pods(world, "osd-migrate.io/task")
 
 
-def key_deleted(osds):
-    """Deletes the key of an OSD that is stopped: the run creates another one before it formats the device."""
+def power_loss(osds):
+    """Powers u1 off while ceph-volume writes to the new mapping; the existing key of the OSD is used, and kept."""
     world = osds.world
     osds.declare(FIRST, ROOKS)
     before, secret = Before(osds), osds.secret(ROOKS)
+    job = world.start("power", RUN, node=RUNNER)
+    world.until(f"{osds.mapping(ROOKS)} to be open", 600, lambda: osds.is_open(ROOKS))
+    time.sleep(random.Random(world.seed).uniform(0, 8))
+    assert osds.is_open(ROOKS) and not world.records()[ROOKS]["new"], "the agent has finished"
+    power_cycle(osds)
+    osds.ends(job)
+    before.expect_recreated(ROOKS)
+    for osd in (FIRST, ROOKS):
+        osds.expect_encrypted(osd)
+    assert osds.secret(ROOKS) == secret, "the key was changed"
+    osds.expect_plan("powered-on")
+    world.say("u1 lost power while the mapping was open, and was started again: its OSDs are encrypted, with their keys")
+
+
+def key_deleted(osds):
+    """Deletes the key of an OSD that is stopped: the run creates another one before it formats the device."""
+    world = osds.world
+    osds.declare(FIRST, ROOKS, THIRD)
+    before, keys = Before(osds), []
 
     def delete_key():
-        assert osds.secret(ROOKS) == secret, f"the key of osd.{ROOKS} was changed"
-        world.kubectl("delete", "secret", osds.secret_name(ROOKS))
+        keys.append(osds.key(THIRD))
+        world.kubectl("delete", "secret", osds.secret_name(THIRD))
 
-    suspended_before_rebuild(osds, ROOKS, delete_key)
+    suspended_before_rebuild(osds, THIRD, delete_key)
     osds.run("new-key")
-    before.expect_recreated(ROOKS)
-    osds.expect_encrypted(ROOKS)
-    assert osds.secret(ROOKS)["data"] != secret["data"], "it is the deleted key"
+    before.expect_recreated(THIRD)
+    osds.expect_encrypted(THIRD)
+    assert osds.key(THIRD) not in keys, "it is the deleted key"
     world.say("the key was deleted after the stop: there is another one, and it opens the device")
 
 
@@ -156,24 +176,6 @@ def suspended_before_rebuild(osds, osd, act):
         act()
     finally:
         sleeper.kill()
-
-
-def power_loss(osds):
-    """Powers u1 off while ceph-volume writes to the new mapping, so that the device has an unfinished OSD."""
-    world = osds.world
-    osds.declare(*SETS)
-    before = Before(osds)
-    job = world.start("power", RUN, node=RUNNER)
-    world.until(f"{osds.mapping(THIRD)} to be open", 600, lambda: osds.is_open(THIRD))
-    time.sleep(random.Random(world.seed).uniform(0, 8))
-    assert osds.is_open(THIRD) and not world.records()[THIRD]["new"], "the agent has finished"
-    power_cycle(osds)
-    osds.ends(job)
-    before.expect_recreated(THIRD)
-    for osd in SETS:
-        osds.expect_encrypted(osd)
-    osds.expect_plan("powered-on")
-    world.say("u1 lost power while the mapping was open, and was started again: all its OSDs are encrypted")
 
 
 def power_loss_while_stopped(osds):
@@ -201,7 +203,7 @@ def power_cycle(osds):
 def claim_swapped(osds):
     """Recreates a claim on another disk while the agent is suspended before its wipe: the other disk does not change."""
     world, claim = osds.world, osds.claims[FIRST]
-    osds.declare(ROOKS, *([] if world.full else [THIRD]))
+    osds.declare(ROOKS)
     volume, sha = other_disk(osds)
     args = [*RUN, "--select", f"osd.{FIRST}"]
     begin = lambda: world.start("swapped", args, node=RUNNER)  # noqa: E731

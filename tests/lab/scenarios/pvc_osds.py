@@ -7,7 +7,8 @@ from .new_osds import by_id
 from .pvc import AS_DECLARED, expect_plan, templates
 from .volumes import done
 
-FIRST, ROOKS, THIRD = 3, 4, 5  # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them
+# ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
+FIRST, ROOKS, THIRD = 3, 4, 5
 SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3"}
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 RUNNER = "h1"  # the node of a runner that must not lose power
@@ -26,8 +27,9 @@ class Osds:
 
     def __init__(self, world):
         self.world, self.claims = world, {}
-        for osd, name in SETS.items():
-            claim = world.lab("pvc", "u1", f"pv-{osd}", name, "data", "0").stdout.strip()
+        self.ids = [FIRST, ROOKS, *([THIRD] if world.full else [])]
+        for osd in self.ids:
+            claim = world.lab("pvc", "u1", f"pv-{osd}", SETS[osd], "data", "0").stdout.strip()
             world.lab("pvc-osd", str(osd), claim, *(["--encrypted"] if osd == ROOKS else []), timeout=3600)
             self.claims[osd] = claim
             world.say(f"osd.{osd} is created on {claim}{' encrypted' if osd == ROOKS else ''}")
@@ -42,14 +44,14 @@ class Osds:
     def declare(self, *encrypted):
         """Declares the sets, those of some OSDs as encrypted."""
         sets = [
-            {"name": name, "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(["data"])}
-            for osd, name in SETS.items()
+            {"name": SETS[osd], "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(["data"])}
+            for osd in self.ids
         ]
         self.world.storage(storageClassDeviceSets=sets)
 
     def expect_plan(self, name, **differ):
         """Checks that all OSDs are as declared, except some: class and reason by `osdN`."""
-        expected = {osd: differ.get(f"osd{osd}", AS_DECLARED) for osd in SETS}
+        expected = {osd: differ.get(f"osd{osd}", AS_DECLARED) for osd in self.ids}
         expect_plan(self.world, name, self.claims, expected)
 
     def deployment(self, osd):
