@@ -88,11 +88,7 @@ impl World {
             Happening::PodStarts(osd) => self.new_pod(*osd),
             Happening::Boots(osd) => self.boot(*osd),
             Happening::GoesDown(osd) => self.osd_down(*osd),
-            Happening::PodGone(osd) => {
-                if let Some(daemon) = self.kube.daemons.get_mut(osd) {
-                    daemon.pods.clear();
-                }
-            }
+            Happening::PodGone(osd) => self.pod_gone(*osd),
             Happening::AgentSteps(job) => return self.agent_step(job),
             Happening::InventoryJobEnds(_)
             | Happening::InventoryJobDies(_)
@@ -107,12 +103,9 @@ impl World {
             Happening::Around(what, on) => self.change_around(*what, *on),
             Happening::BootsUnexpectedly(osd) => self.boot_unexpectedly(*osd),
             Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
-            Happening::PvcRecreated(pvc, disk) => self.recreate_pvc(pvc, disk),
-            Happening::SetEdited(encrypted) => {
-                let sets = &mut self.kube.declaration.storage.sets;
-                sets.iter_mut().for_each(|set| set.encrypted = *encrypted);
+            Happening::PvcRecreated(..) | Happening::SetEdited(_) | Happening::KeyDeleted(_) => {
+                self.happen_to_pvcs(what);
             }
-            Happening::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
             Happening::MgrForgets(pg) => drop(self.ceph.pgs.remove(pg)),
             Happening::Dies(_)
             | Happening::Recovers(_)

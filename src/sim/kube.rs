@@ -88,6 +88,12 @@ impl World {
         self.kube.daemons.insert(osd, daemon);
     }
 
+    pub(super) fn pod_gone(&mut self, osd: OsdId) {
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.pods.clear();
+        }
+    }
+
     pub(super) fn new_pod(&mut self, osd: OsdId) {
         let trouble = self.noise.pod_trouble(osd);
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {

@@ -6,6 +6,7 @@ use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::{NodeProblem, NodeRequest};
 use crate::domain::observation::{BoundVolume, Daemon, OnPvcs};
 use crate::domain::osd::{Mode, OsdFsid, OsdId};
+use crate::sim::happening::Happening;
 use crate::sim::kube::after;
 use crate::sim::world::World;
 
@@ -108,8 +109,22 @@ impl World {
         !is_agent && !has_pod
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
+    pub(super) fn happen_to_pvcs(&mut self, what: &Happening) {
+        match what {
+            Happening::PvcRecreated(pvc, disk) => self.recreate_pvc(pvc, disk),
+            Happening::SetEdited(encrypted) => {
+                for set in &mut self.kube.declaration.storage.sets {
+                    set.encrypted = *encrypted;
+                }
+            }
+            Happening::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
+            _ => {}
+        }
+    }
+
     /// Recreates a PVC under its name, on another disk.
-    pub(super) fn recreate_pvc(&mut self, pvc: &str, disk: &str) {
+    fn recreate_pvc(&mut self, pvc: &str, disk: &str) {
         if let Some(found) = self.kube.pvcs.get_mut(pvc) {
             found.uid = after(&found.uid);
             found.volume =

@@ -110,5 +110,5 @@ fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let left_to_rook_at_0 = at_0.map(|_| gate::left_to_rooks_migration(seen)).unwrap_or_default();
     let reshaped_by_rook = at_0.map(|_| gate::reshaped_by_rook(seen)).unwrap_or_default();
     let operator_at_0 = at_0.filter(|_| reshaped_by_rook.is_empty()).map(|operator| operator.name.clone());
-    Next::Finished(Summary { operator_at_0, left_to_rook_at_0, reshaped_by_rook, ..summary })
+    Next::Finished(Summary { reshaped_by_rook, operator_at_0, left_to_rook_at_0, ..summary })
 }

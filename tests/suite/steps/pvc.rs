@@ -37,7 +37,7 @@ fn volume_recreated(w: &mut World) {
 }
 
 fn recreated(w: &mut World) {
-    pvc(w).uid = "another".to_owned();
+    "another".clone_into(&mut pvc(w).uid);
 }
 
 fn gone(w: &mut World) {
