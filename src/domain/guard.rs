@@ -109,6 +109,8 @@ guards! {
     RolledOutFirst,
     /// The PVC of an OSD is the recorded one, on the recorded PersistentVolume.
     PvcSame,
+    /// Rook is not rotating the key of the OSD's encryption.
+    NoRotation,
     /// The node is Ready.
     NodeReady,
     /// The node is not cordoned.

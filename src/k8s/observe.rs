@@ -85,8 +85,8 @@ impl K8s {
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        (kube.local_volumes, kube.pvcs) =
-            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.pvcs(&kube))?;
+        (kube.local_volumes, (kube.pvcs, kube.rotating)) =
+            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.on_pvcs(&kube))?;
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
@@ -265,6 +265,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         control: None,
         local_volumes: Vec::new(),
         pvcs: BTreeMap::new(),
+        rotating: BTreeSet::new(),
     };
     (kube, notes)
 }

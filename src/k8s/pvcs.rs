@@ -1,10 +1,11 @@
 //! PersistentVolumeClaims of OSDs. Pure except for the list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-use crate::domain::observation::{BoundVolume, Kube, Pvc};
+use crate::domain::observation::{BoundVolume, Daemon, Kube, Pvc};
+use crate::domain::osd::OsdId;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
@@ -13,9 +14,23 @@ use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
 const ONE_POD: &str = "ReadWriteOncePod";
 
 impl K8s {
+    /// Observes what concerns OSDs on PVCs: the PVCs, and the OSDs whose encryption keys Rook is rotating.
+    ///
+    /// Without such OSDs, nothing is asked.
+    pub(super) async fn on_pvcs(
+        &self,
+        kube: &Kube,
+    ) -> Result<(BTreeMap<String, Pvc>, BTreeSet<OsdId>), K8sError> {
+        let is_encrypted = |daemon: &Daemon| daemon.on_pvcs.is_some() && daemon.opens_encryption;
+        if kube.daemons.values().any(is_encrypted) {
+            return tokio::try_join!(self.pvcs(kube), self.rotations_running());
+        }
+        Ok((self.pvcs(kube).await?, BTreeSet::new()))
+    }
+
     /// Lists the PVCs of the namespace with the uids of their PersistentVolumes, if OSDs are on PVCs or are
     /// declared to be.
-    pub(super) async fn pvcs(&self, kube: &Kube) -> Result<BTreeMap<String, Pvc>, K8sError> {
+    async fn pvcs(&self, kube: &Kube) -> Result<BTreeMap<String, Pvc>, K8sError> {
         let is_on_one = kube.daemons.values().any(|daemon| daemon.on_pvcs.is_some());
         if !is_on_one && kube.declaration.storage.sets.is_empty() {
             return Ok(BTreeMap::new());

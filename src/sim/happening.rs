@@ -60,6 +60,10 @@ pub enum Happening {
     // ---- external
     /// A person deletes the PVC of an OSD and recreates it under its name: it is bound to another disk.
     PvcRecreated(String, String),
+    /// Rook starts to rotate the key of an OSD, whose pod exists.
+    RotationStarts(OsdId),
+    /// The rotation ends.
+    RotationEnds(OsdId),
     /// The owner edits `encrypted` of the device set.
     SetEdited(bool),
     /// A person deletes the Secret with the key of an OSD on a PVC.
@@ -210,6 +214,8 @@ impl fmt::Display for Happening {
             Self::PvcRecreated(pvc, disk) => {
                 write!(f, "a person deletes PVC {pvc} and recreates it; it is bound to {disk}")
             }
+            Self::RotationStarts(osd) => write!(f, "Rook starts to rotate the key of {osd}"),
+            Self::RotationEnds(osd) => write!(f, "Rook has rotated the key of {osd}"),
             Self::SetEdited(true) => f.write_str("the owner declares the device set encrypted"),
             Self::SetEdited(false) => f.write_str("the owner declares the device set unencrypted"),
             Self::KeyDeleted(pvc) => write!(f, "a person deletes the key of PVC {pvc}"),

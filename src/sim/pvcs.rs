@@ -118,6 +118,8 @@ impl World {
                     set.encrypted = *encrypted;
                 }
             }
+            Happening::RotationStarts(osd) => drop(self.kube.rotating.insert(*osd)),
+            Happening::RotationEnds(osd) => drop(self.kube.rotating.remove(osd)),
             Happening::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
             _ => {}
         }

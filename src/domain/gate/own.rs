@@ -7,6 +7,7 @@ use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{unstoppable, without_redundancy};
 use super::node::{node_ready, not_cordoned};
+use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
 use super::{Reason, data};
 use crate::domain::guard::{Guard, passes};
@@ -79,6 +80,7 @@ impl<'a> Own<'a> {
         first_not_open([
             self.is_up(osd),
             not_cordoned(node, self.seen),
+            no_rotation(osd, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
         ])

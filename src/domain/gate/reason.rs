@@ -186,6 +186,11 @@ pub enum Reason {
         /// sentence for people
         what: String,
     },
+    /// Rook is rotating the key of the OSD's encryption.
+    KeyRotation {
+        /// OSD whose key is rotated
+        osd: OsdId,
+    },
     /// The PVC of a recorded OSD was recreated, is missing, or is on another PersistentVolume.
     OtherPvc {
         /// OSD of the PVC

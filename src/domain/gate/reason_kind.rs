@@ -44,6 +44,7 @@ impl Reason {
             | Self::AdmissionRefused { .. }
             | Self::AdmissionUnknown { .. }
             | Self::AmbiguousObjects { .. }
+            | Self::KeyRotation { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
             | Self::StartedExternally
@@ -102,6 +103,7 @@ impl Reason {
             Self::AdmissionRefused { .. } | Self::AdmissionUnknown { .. } => Guard::AdmittedFirst,
             Self::AmbiguousObjects { .. } => Guard::NothingAmbiguous,
             Self::OtherPvc { .. } => Guard::PvcSame,
+            Self::KeyRotation { .. } => Guard::NoRotation,
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,
             Self::StartedExternally => Guard::StaysStopped,

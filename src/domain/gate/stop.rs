@@ -4,7 +4,7 @@ use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
 use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy, served};
 use super::node::{node_ready, not_cordoned};
-use super::pvc::same_pvc;
+use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
 use super::surroundings::{not_ambiguous, surroundings};
 use super::{Reason, pgs_of, rook};
@@ -62,7 +62,12 @@ pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
 
 /// Returns the gate before a stop that concerns this OSD only, without redundancy.
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
-    first_not_open([node_ready(node, seen), not_cordoned(node, seen), ok_to_stop(osd, seen)])
+    first_not_open([
+        node_ready(node, seen),
+        not_cordoned(node, seen),
+        no_rotation(osd, seen),
+        ok_to_stop(osd, seen),
+    ])
 }
 
 /// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.
@@ -74,6 +79,7 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
     first_not_open([
         only_ours_missing(record.osd, &pgs, &seen.ceph),
         same_pvc(record, seen),
+        no_rotation(record.osd, seen),
         enough_space(record, seen),
         // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
         fresh(|pg| pgs.contains(pg), &seen.ceph),

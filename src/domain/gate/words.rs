@@ -161,6 +161,11 @@ impl fmt::Display for Reason {
                 f,
                 "{what}. See: kubectl -n NAMESPACE get deployments,pods -l app=rook-ceph-osd"
             ),
+            Self::KeyRotation { osd } => write!(
+                f,
+                "Rook is rotating the encryption key of {osd}. See: kubectl -n NAMESPACE get pods -l \
+                 app=rook-ceph-osd-key-rotation"
+            ),
             Self::OtherPvc { osd, pvc } => write!(
                 f,
                 "PVC {pvc} of {osd} is missing, was recreated, or is on another PersistentVolume than when {osd} was \

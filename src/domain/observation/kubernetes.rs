@@ -77,8 +77,10 @@ pub struct Kube {
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node
     /// exists.
     pub local_volumes: Vec<LocalVolume>,
-    /// PersistentVolumeClaims by name. Asked only if an OSD is on one.
+    /// PersistentVolumeClaims by name. Asked only if an OSD is on one, or is declared to be.
     pub pvcs: BTreeMap<String, Pvc>,
+    /// OSDs whose encryption keys Rook is rotating. Asked only if an OSD on a PVC is encrypted.
+    pub rotating: BTreeSet<OsdId>,
 }
 
 /// Answer of the API server to a dry run.

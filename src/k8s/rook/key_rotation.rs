@@ -24,7 +24,6 @@ impl K8s {
     /// Pods are listed, and not Jobs. A pod must be on the node of the OSD's pod, so a Job that starts while
     /// the OSD is stopped waits until the OSD is started again. A run that waits for the end of such a Job
     /// would never start the OSD.
-    #[allow(dead_code)] // Until it is a part of the observation.
     pub(crate) async fn rotations_running(&self) -> Result<BTreeSet<OsdId>, K8sError> {
         let running = self.kind::<Pod>().list(SELECTOR, |pod| rotating(&pod)).await?;
         Ok(running.into_iter().collect())

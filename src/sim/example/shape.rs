@@ -376,6 +376,7 @@ fn kube() -> Kube {
         control: None,
         local_volumes: Vec::new(),
         pvcs: BTreeMap::new(),
+        rotating: BTreeSet::new(),
         keys: BTreeMap::new(),
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),

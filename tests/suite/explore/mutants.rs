@@ -238,6 +238,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
+        Guard::NoRotation => pvcs::ROTATED,
         Guard::PvcSame => pvcs::RECREATED,
         Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
         Guard::MappingsClosed => "on a PVC, to be unencrypted",

@@ -10,6 +10,7 @@ use super::{OURS, everything, explore, explored, has_time, nothing, promises, sp
 
 pub(super) const RECREATED: &str = "a PVC is recreated on another disk";
 pub(super) const ALONGSIDE_ROOK: &str = "alongside Rook, a device set is edited";
+pub(super) const ROTATED: &str = "on a PVC, its key is rotated";
 pub(super) const KILLED: &str = "on a PVC, to be encrypted, agents fail";
 
 /// Returns a new PVC of the same name, while no pod uses the old one.
@@ -47,6 +48,13 @@ fn alongside_rook() -> Search {
     Search { policy, ..Search::new(ALONGSIDE_ROOK, example::pvc_alongside_rook, edited, (1, 0, 0)) }
 }
 
+/// Returns the begin of a rotation of the key, while the OSD has a pod.
+fn rotated(world: &World) -> Vec<Happening> {
+    let has_pod = world.kube.daemons.get(&OURS).is_some_and(|daemon| !daemon.pods.is_empty());
+    let can_be = has_pod && world.kube.rotating.is_empty();
+    can_be.then_some(Happening::RotationStarts(OURS)).into_iter().collect()
+}
+
 /// Returns the searches for mutants.
 pub(super) fn searches() -> Vec<Search> {
     let new = Search::new;
@@ -54,6 +62,7 @@ pub(super) fn searches() -> Vec<Search> {
         new("on a PVC, to be unencrypted", example::pvc_to_be_plain, nothing, (0, 0, 0)),
         new(RECREATED, example::pvc_to_be_encrypted, recreated, (1, 0, 0)),
         alongside_rook(),
+        new(ROTATED, example::pvc_to_be_plain, rotated, (1, 0, 0)),
         new(KILLED, example::pvc_to_be_encrypted, super::agents, (1, 0, 0)),
     ]
 }

@@ -76,6 +76,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::AdmissionUnknown { osd, why: None },
         Reason::AdmissionUnknown { osd, why: Some(text("WHY")) },
         Reason::AmbiguousObjects { what: text("osd.5 has two Deployments: a and b") },
+        Reason::KeyRotation { osd },
         Reason::OtherPvc { osd, pvc: text("set1-data-0a") },
         Reason::NodeNotReady { node: node.clone() },
         Reason::NodeCordoned { node: node.clone() },

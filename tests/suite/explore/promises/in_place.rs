@@ -39,6 +39,9 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if world.disk_of(record.old).is_some_and(|(_, disk)| disk.mapped_by_host) {
         return Some(format!("P3: {osd} was stopped, though its device is a mapping of its host"));
     }
+    if world.kube.rotating.contains(&osd) {
+        return Some(format!("P6: {osd} was stopped while Rook rotates its key"));
+    }
     if let Some(broken) = super::directories::nowhere_to_go(before, record) {
         return Some(broken);
     }

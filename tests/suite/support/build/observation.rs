@@ -117,6 +117,7 @@ pub(crate) fn observation() -> Observation {
             control: None,
             local_volumes: Vec::new(),
             pvcs: BTreeMap::new(),
+            rotating: BTreeSet::new(),
         },
     }
 }
