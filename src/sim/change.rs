@@ -10,6 +10,7 @@ use crate::sim::example;
 use crate::sim::faults::foreign_fsid;
 use crate::sim::happening::{Around, Happening};
 use crate::sim::kube;
+use crate::sim::pvcs::PvcChange;
 use crate::sim::world::{Disk, Effect, World, fsid_on};
 
 impl World {
@@ -35,7 +36,7 @@ impl World {
         }
         found.extend(self.rook_can().into_iter().map(Happening::Rook));
         found.extend(self.noise_passes().map(Happening::Noise));
-        found.extend(self.kube.rotating.iter().map(|osd| Happening::RotationEnds(*osd)));
+        found.extend(self.kube.rotating.iter().map(|osd| Happening::Pvc(PvcChange::RotationEnds(*osd))));
         found.extend(self.broken.iter().map(|osd| Happening::Recovers(*osd)));
         // A daemon whose Deployment is gone stops with it.
         let orphans =
@@ -104,11 +105,7 @@ impl World {
             Happening::Around(what, on) => self.change_around(*what, *on),
             Happening::BootsUnexpectedly(osd) => self.boot_unexpectedly(*osd),
             Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
-            Happening::PvcRecreated(..)
-            | Happening::SetEdited(_)
-            | Happening::KeyDeleted(_)
-            | Happening::RotationStarts(_)
-            | Happening::RotationEnds(_) => self.happen_to_pvcs(what),
+            Happening::Pvc(what) => self.change_pvc(what),
             Happening::MgrForgets(pg) => drop(self.ceph.pgs.remove(pg)),
             Happening::Dies(_)
             | Happening::Recovers(_)

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 use crate::sim::disturbance::Disturbance;
+use crate::sim::pvcs::PvcChange;
 use crate::sim::rook::Rook;
 use crate::sim::stumble::Stumble;
 
@@ -58,16 +59,6 @@ pub enum Happening {
     /// Another process wrote another OSD's store onto a disk.
     DiskOverwritten(String),
     // ---- external
-    /// A person deletes the PVC of an OSD and recreates it under its name: it is bound to another disk.
-    PvcRecreated(String, String),
-    /// Rook starts to rotate the key of an OSD, whose pod exists.
-    RotationStarts(OsdId),
-    /// The rotation ends.
-    RotationEnds(OsdId),
-    /// The owner edits `encrypted` of the device set.
-    SetEdited(bool),
-    /// A person deletes the Secret with the key of an OSD on a PVC.
-    KeyDeleted(String),
     /// A person scales a Deployment to 0.
     PersonStops(OsdId),
     /// A person scales a Deployment to 1 again.
@@ -129,6 +120,8 @@ pub enum Happening {
     MgrForgets(PgId),
     /// The running Rook operator does something.
     Rook(Rook),
+    /// A PVC, its key or its device set changes.
+    Pvc(PvcChange),
     /// A persistent problem starts, or a temporary one ends.
     Noise(Disturbance),
 }
@@ -211,14 +204,6 @@ impl fmt::Display for Happening {
                 write!(f, "a person replaces {disk} with another disk that has data")
             }
             Self::DiskOverwritten(disk) => write!(f, "a person writes the store of another OSD to {disk}"),
-            Self::PvcRecreated(pvc, disk) => {
-                write!(f, "a person deletes PVC {pvc} and recreates it; it is bound to {disk}")
-            }
-            Self::RotationStarts(osd) => write!(f, "Rook starts to rotate the key of {osd}"),
-            Self::RotationEnds(osd) => write!(f, "Rook has rotated the key of {osd}"),
-            Self::SetEdited(true) => f.write_str("the owner declares the device set encrypted"),
-            Self::SetEdited(false) => f.write_str("the owner declares the device set unencrypted"),
-            Self::KeyDeleted(pvc) => write!(f, "a person deletes the key of PVC {pvc}"),
             Self::PersonStops(osd) => write!(f, "a person stops {osd}"),
             Self::PersonStarts(osd) => write!(f, "a person starts {osd}"),
             Self::PersonEdits(osd) => write!(f, "a person edits the Deployment of {osd}"),
@@ -252,6 +237,7 @@ impl fmt::Display for Happening {
             Self::BootsUnexpectedly(osd) => write!(f, "{osd} boots, but not as declared"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::Rook(what) => what.fmt(f),
+            Self::Pvc(what) => what.fmt(f),
             Self::Noise(what) => what.fmt(f),
         }
     }

@@ -1,14 +1,9 @@
-//! PersistentVolumeClaims of OSDs, what lies behind them, and their encryption.
+//! PersistentVolumeClaims of OSDs, with what Kubernetes does not show.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use crate::domain::guard::{Guard, is_out};
-use crate::domain::inspection::{NodeProblem, NodeRequest};
-use crate::domain::observation::{BoundVolume, Daemon, OnPvcs};
-use crate::domain::osd::{Mode, OsdFsid, OsdId};
-use crate::sim::happening::Happening;
-use crate::sim::kube::after;
-use crate::sim::world::World;
+use crate::domain::osd::{OsdFsid, OsdId};
 
 /// Device set of all PVCs of an example.
 pub(super) const SET: &str = "set1";
@@ -28,110 +23,32 @@ pub struct Pvcs {
     pub open: BTreeSet<String>,
 }
 
-impl World {
-    /// Returns whether a disk is the one that the agent of a request gets.
-    pub(super) fn is_given(&self, request: &NodeRequest, disk: &str) -> bool {
-        request.pvc.as_ref().is_none_or(|pvc| self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk))
-    }
+/// Change of a PVC, its key or its device set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PvcChange {
+    /// A person deletes a PVC and recreates it under its name: it is bound to another disk.
+    Recreated(String, String),
+    /// A person deletes the Secret with the key of a PVC.
+    KeyDeleted(String),
+    /// The owner edits `encrypted` of the device set.
+    SetEdited(bool),
+    /// Rook starts to rotate the key of an OSD, whose pod exists.
+    RotationStarts(OsdId),
+    /// The rotation ends.
+    RotationEnds(OsdId),
+}
 
-    /// Returns whether a Deployment opens the store of an OSD: on the disk behind its PVC, encrypted as the
-    /// Deployment says, with the key of the Secret.
-    pub(super) fn opens(&self, osd: OsdId, fsid: OsdFsid, disk: &str, daemon: &Daemon) -> bool {
-        let Some(pvc) = self.pvcs.of.get(&osd) else { return true };
-        let key = self.pvcs.stores.get(&fsid);
-        self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk)
-            && daemon.opens_encryption == key.is_some()
-            && key.is_none_or(|key| self.pvcs.keys.get(pvc) == Some(key))
-    }
-
-    /// Opens the mapping of an encrypted OSD that boots. It stays open when the OSD stops.
-    pub(super) fn opened(&mut self, fsid: OsdFsid) {
-        if self.pvcs.stores.contains_key(&fsid)
-            && let Some((disk, _)) = self.disk_of(fsid)
-        {
-            let disk = disk.clone();
-            self.pvcs.open.insert(disk);
-        }
-    }
-
-    /// Gives the written Deployment of an OSD on a PVC the shape of the store that it starts.
-    pub(super) fn shape_on_pvc(&self, osd: OsdId, daemon: &mut Daemon) {
-        let Some(pvc) = self.pvcs.of.get(&osd) else { return };
-        let in_slot = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
-        daemon.fsid = daemon.fsid.or(in_slot);
-        let is_encrypted = daemon.fsid.is_some_and(|fsid| self.pvcs.stores.contains_key(&fsid));
-        daemon.on_pvcs = Some(OnPvcs { data: Some(pvc.clone()), set: Some(SET.to_owned()) });
-        (daemon.activates, daemon.mode) = (true, Some(Mode::Raw));
-        (daemon.mounts_device, daemon.data_dir) = (false, None);
-        (daemon.opens_encryption, daemon.encrypted_to_rook) = (is_encrypted, is_encrypted);
-    }
-
-    /// Creates the Secret with the key for the request's PVC. An existing one stays.
-    pub(super) fn create_osd_key(&mut self, request: &NodeRequest) {
-        let Some(pvc) = request.pvc_with_key().filter(|_| !is_out(Guard::KeyFirst)) else { return };
-        let next = self.pvcs.keys.values().chain(self.pvcs.stores.values()).max().map_or(1, |key| key + 1);
-        if !self.pvcs.keys.contains_key(pvc) || is_out(Guard::KeyStays) {
-            self.pvcs.keys.insert(pvc.to_owned(), next);
-        }
-    }
-
-    /// Closes the mappings on the disk of a request, before the agent opens the disk exclusively.
-    pub(super) fn close_mappings(&mut self, request: &NodeRequest, disk: &str) -> Result<(), NodeProblem> {
-        if request.pvc.is_some() && !is_out(Guard::MappingsClosed) {
-            self.pvcs.open.remove(disk);
-        }
-        let is_open = self.pvcs.open.contains(disk);
-        if is_open { Err(NodeProblem::Failed("the disk is in use".to_owned())) } else { Ok(()) }
-    }
-
-    /// Formats the disk with the key of its PVC and opens it, if the request wants that.
-    pub(super) fn format(
-        &mut self,
-        request: &NodeRequest,
-        disk: &str,
-        fsid: OsdFsid,
-    ) -> Result<(), NodeProblem> {
-        let Some(pvc) = request.pvc_with_key() else { return Ok(()) };
-        let Some(key) = self.pvcs.keys.get(pvc) else {
-            return Err(NodeProblem::Refused("there is no key".to_owned()));
-        };
-        self.pvcs.stores.insert(fsid, *key);
-        self.pvcs.open.insert(disk.to_owned());
-        Ok(())
-    }
-
-    /// Returns whether a PVC can be deleted now: no pod uses it.
-    pub fn is_unused(&self, pvc: &str) -> bool {
-        let is_agent = self.agents.values().any(|agent| agent.request.pvc.as_deref() == Some(pvc));
-        let osd = self.pvcs.of.iter().find(|(_, of)| *of == pvc).map(|(osd, _)| osd);
-        let has_pod =
-            osd.and_then(|osd| self.kube.daemons.get(osd)).is_some_and(|daemon| !daemon.pods.is_empty());
-        !is_agent && !has_pod
-    }
-
-    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
-    pub(super) fn happen_to_pvcs(&mut self, what: &Happening) {
-        match what {
-            Happening::PvcRecreated(pvc, disk) => self.recreate_pvc(pvc, disk),
-            Happening::SetEdited(encrypted) => {
-                for set in &mut self.kube.declaration.storage.sets {
-                    set.encrypted = *encrypted;
-                }
+impl fmt::Display for PvcChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recreated(pvc, disk) => {
+                write!(f, "a person deletes PVC {pvc} and recreates it; it is bound to {disk}")
             }
-            Happening::RotationStarts(osd) => drop(self.kube.rotating.insert(*osd)),
-            Happening::RotationEnds(osd) => drop(self.kube.rotating.remove(osd)),
-            Happening::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
-            _ => {}
+            Self::KeyDeleted(pvc) => write!(f, "a person deletes the key of PVC {pvc}"),
+            Self::SetEdited(true) => f.write_str("the owner declares the device set encrypted"),
+            Self::SetEdited(false) => f.write_str("the owner declares the device set unencrypted"),
+            Self::RotationStarts(osd) => write!(f, "Rook starts to rotate the key of {osd}"),
+            Self::RotationEnds(osd) => write!(f, "Rook has rotated the key of {osd}"),
         }
-    }
-
-    /// Recreates a PVC under its name, on another disk.
-    fn recreate_pvc(&mut self, pvc: &str, disk: &str) {
-        if let Some(found) = self.kube.pvcs.get_mut(pvc) {
-            found.uid = after(&found.uid);
-            found.volume =
-                Some(BoundVolume { name: "pv-other".to_owned(), uid: Some("uid-pv-other".to_owned()) });
-        }
-        self.pvcs.disks.insert(pvc.to_owned(), disk.to_owned());
     }
 }

@@ -1,4 +1,4 @@
-//! Names of what belongs to an OSD on a PersistentVolumeClaim: the agent and the OSD's Deployment use the same.
+//! Names of what belongs to an OSD on a PersistentVolumeClaim. The agent and the OSD's Deployment share them.
 
 /// Returns the name of the device-mapper device that decrypts the data of an OSD on that PVC.
 ///

@@ -99,7 +99,8 @@ pub fn verdict(
 /// unchanged.
 ///
 /// `osd destroy` and `osd purge` remove the OSD's key from the mons' store (16.2.15). The OSD can no longer
-/// be read, so it is recreated. The key of an OSD on a PVC is in a Secret. `status` as in `slot_may_be_taken`.
+/// be read, so it is recreated. The key of an OSD on a PVC is in a Secret. `status` as in
+/// `slot_may_be_taken`.
 pub fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
     let is_key_gone = request.target.encrypted && request.pvc.is_none();
     let is_unreadable = is_key_gone && status == Some("destroyed");

@@ -1,4 +1,4 @@
-//! LUKS for an OSD on a PVC that is to be encrypted: the header that osd-migrate writes, and the mappings that
+//! LUKS for an OSD on a PVC that is to be encrypted: the header that the agent writes, and the mappings that
 //! it opens.
 //!
 //! The agent writes the header, not ceph-volume. A header of ceph-volume is anonymous until a second command
@@ -73,7 +73,7 @@ pub(crate) fn check_key(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     match fs::metadata(&host.key) {
         Ok(meta) if meta.is_file() && meta.len() > 0 => Ok(()),
         Ok(_) | Err(_) => Err(NodeError::Refused(format!(
-            "Secret {} has no usable key `{KEY_IN_SECRET}`. Restore the key; osd-migrate never replaces it",
+            "Secret {} has no usable key `{KEY_IN_SECRET}`. Restore the key: it is never replaced",
             key_secret(pvc)
         ))),
     }
@@ -156,7 +156,7 @@ fn of_opening(error: NodeError, pvc: &str) -> NodeError {
     {
         return NodeError::Refused(format!(
             "the key `{KEY_IN_SECRET}` of Secret {} does not open the LUKS header that was written with it. \
-             Restore the key; osd-migrate never replaces it",
+             Restore the key: it is never replaced",
             key_secret(pvc)
         ));
     }

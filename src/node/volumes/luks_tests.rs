@@ -31,7 +31,7 @@ fn missing_or_empty_key_is_refused_with_the_name_of_its_secret() {
     let root = tempfile::tempdir().unwrap();
     let (host, request) = (host(root.path()), encrypted());
     let said = "Secret rook-ceph-osd-encryption-key-set1-data-0x has no usable key `dmcrypt-key`. Restore the \
-                key; osd-migrate never replaces it";
+                key: it is never replaced";
     assert_eq!(check_key(&host, &request).unwrap_err().to_string(), said);
     fs::write(&host.key, "").unwrap();
     assert_eq!(check_key(&host, &request).unwrap_err().to_string(), said);

@@ -21,11 +21,12 @@ const HOSTS: u32 = 20;
 
 /// The larger size, as a multiple of the smaller one.
 ///
-/// It must be far above 4: at the size at which a cluster no longer fits into a processor's cache, even linear
+/// It is far above 4: at the size at which a cluster no longer fits into a processor's cache, even linear
 /// work took 10 times as long for 4 times the cluster.
 const TIMES: u32 = 16;
 
-/// Highest cost of the larger size, as a multiple: 16 is linear, 40 is linear with slow memory, 256 is quadratic.
+/// Highest cost of the larger size, as a multiple: 16 is linear, 40 is linear with slow memory, 256 is
+/// quadratic.
 const AT_MOST: f64 = 80.0;
 
 /// Returns the time of this thread on a processor.

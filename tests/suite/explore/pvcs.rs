@@ -3,7 +3,7 @@
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::sim::{Happening, World, example};
+use osd_migrate::sim::{Happening, PvcChange, World, example};
 
 use super::search::Search;
 use super::{OURS, everything, explore, explored, has_time, nothing, promises, spontaneous};
@@ -18,7 +18,7 @@ fn recreated(world: &World) -> Vec<Happening> {
     let behind = world.pvcs.disks[example::PVC].as_str();
     let can_be = behind != example::OTHER_DISK && world.is_unused(example::PVC);
     let other = (example::PVC.to_owned(), example::OTHER_DISK.to_owned());
-    can_be.then_some(Happening::PvcRecreated(other.0, other.1)).into_iter().collect()
+    can_be.then_some(Happening::Pvc(PvcChange::Recreated(other.0, other.1))).into_iter().collect()
 }
 
 /// Returns everything, and what people do to the PVC and its key.
@@ -32,14 +32,14 @@ fn with_pvcs(world: &World) -> Vec<Happening> {
 fn key_lost(world: &World) -> Vec<Happening> {
     let is_needed = world.pvcs.stores.keys().any(|fsid| world.disk_of(*fsid).is_some());
     let can_be = !is_needed && world.pvcs.keys.contains_key(example::PVC);
-    can_be.then(|| Happening::KeyDeleted(example::PVC.to_owned())).into_iter().collect()
+    can_be.then(|| Happening::Pvc(PvcChange::KeyDeleted(example::PVC.to_owned()))).into_iter().collect()
 }
 
 /// Returns the edit of the device set, while the CephCluster is fenced for another OSD.
 fn edited(world: &World) -> Vec<Happening> {
     let is_fenced = world.kube.fence.is_some();
     let is_plain = world.kube.declaration.storage.sets.iter().all(|set| !set.encrypted);
-    (is_fenced && is_plain).then_some(Happening::SetEdited(true)).into_iter().collect()
+    (is_fenced && is_plain).then_some(Happening::Pvc(PvcChange::SetEdited(true))).into_iter().collect()
 }
 
 /// Returns a search in which Rook would start an OSD on a PVC as its edited device set declares.
@@ -52,7 +52,7 @@ fn alongside_rook() -> Search {
 fn rotated(world: &World) -> Vec<Happening> {
     let has_pod = world.kube.daemons.get(&OURS).is_some_and(|daemon| !daemon.pods.is_empty());
     let can_be = has_pod && world.kube.rotating.is_empty();
-    can_be.then_some(Happening::RotationStarts(OURS)).into_iter().collect()
+    can_be.then_some(Happening::Pvc(PvcChange::RotationStarts(OURS))).into_iter().collect()
 }
 
 /// Returns the searches for mutants.

@@ -174,17 +174,9 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
     if daemon.is_some_and(|daemon| !daemon.pods.is_empty()) {
         return Some(format!("P3: {osd} was destroyed while its pod existed"));
     }
-    off_its_pvc(world, osd, fsid)
+    super::pvcs::off_its_pvc(world, osd, fsid)
         .or_else(|| surroundings(before, "destroy", osd))
         .or_else(|| others_suffice(world, osd, "destroy"))
-}
-
-/// Checks P3: the device that the agent of an OSD on a PVC would get is the one with the OSD.
-fn off_its_pvc(world: &World, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
-    let pvc = world.pvcs.of.get(&osd)?;
-    let (disk, _) = world.disk_of(fsid)?;
-    (world.pvcs.disks.get(pvc) != Some(disk))
-        .then(|| format!("P3: {osd} was destroyed, but its PVC {pvc} is on another disk"))
 }
 
 /// Checks P3: what is wiped is what was recorded, its slot is destroyed, and no daemon serves it.

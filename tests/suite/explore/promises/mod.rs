@@ -5,6 +5,7 @@ mod drains;
 mod in_place;
 pub(crate) mod new_osds;
 pub(crate) mod progress;
+mod pvcs;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{JobState, Slot};
-use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, PgId};
+use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Disk, Effect, World, example};
@@ -180,23 +181,12 @@ fn replicas_of(state: &State) -> Option<u32> {
 /// that was frozen saw the cluster before that.)
 fn rook_goes_on(state: &State) -> bool {
     let kube = &state.world.kube;
-    let is_reshaped = |fsid: Option<OsdFsid>| {
-        let is_encrypted = fsid.is_some_and(|fsid| state.world.pvcs.stores.contains_key(&fsid));
-        kube.declaration.storage.sets.iter().any(|set| set.encrypted != is_encrypted)
-    };
-    let on_pvcs = state.world.pvcs.of.keys().filter_map(|osd| state.world.ceph.slots.get(osd));
-    if kube.fenceable_operator().is_some()
-        && !state.thaws
-        && on_pvcs.into_iter().any(|slot| slot.up && is_reshaped(slot.fsid))
-    {
-        return true;
-    }
     let begins = kube.declaration.confirmed && kube.fenceable_operator().is_some() && !state.thaws;
     let differs = |(osd, slot): (&OsdId, &Slot)| {
         let encrypted = slot.fsid.is_some_and(|fsid| state.world.dmcrypt.contains_key(&fsid));
         encrypted || matches!(class(&state.world, *osd), Class::Mismatched(_))
     };
-    begins && state.world.ceph.slots.iter().any(differs)
+    pvcs::rook_reshapes(state) || (begins && state.world.ceph.slots.iter().any(differs))
 }
 
 fn domain_of(world: &World, osd: OsdId) -> Option<String> {

@@ -118,7 +118,7 @@ pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy
     }
     if let Next::Halt(Halt::UnsafeToWipe { osd, .. }) = decided
         && only_its_own_missing(&state.world, *osd)
-        && !is_off_its_pvc(&state.world, *osd)
+        && !super::pvcs::is_recreated(&state.world, *osd)
     {
         return Some(format!("P8: only replicas of {osd} are missing, and the run ends before its wipe"));
     }
@@ -136,12 +136,6 @@ fn only_its_own_missing(world: &World, osd: OsdId) -> bool {
         let complete = world.complete_set(id);
         placement.peered && placement.home.iter().all(|home| *home == osd || complete.contains(home))
     })
-}
-
-/// Returns whether the PVC of an OSD was recreated, and no longer leads to its disk.
-fn is_off_its_pvc(world: &World, osd: OsdId) -> bool {
-    let disk = format!("disk-{}", osd.0);
-    world.pvcs.of.get(&osd).is_some_and(|pvc| world.pvcs.disks.get(pvc) != Some(&disk))
 }
 
 /// Returns the OSDs that are to be migrated, were not started, and whose own gates are open.
