@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::Step;
 use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct};
 use crate::domain::expect::{self, Lost};
-use crate::domain::gate;
+use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
@@ -41,6 +41,10 @@ impl Step<'_> {
                 record.new = Some(fsid);
                 record.issued = issued;
             });
+        }
+        // Its pod would change what is on another device.
+        if let Gate::Shut(reason) = gate::same_pvc(record, self.view.seen) {
+            return self.quarantine(reason.to_string());
         }
         if let Some(next) = self.set_osd_flags().filter(|_| !self.facts.up) {
             return next;

@@ -86,6 +86,14 @@ fn new_osd_on_a_pvc_is_deployed_at_the_path_that_rook_reads() {
 }
 
 #[test]
+fn new_osd_is_not_deployed_on_a_recreated_pvc() {
+    for change in [recreated, volume_recreated, gone] {
+        let next = on_pvc(World::prepared(OSD).fenced(OSD).saved("new"), true).with(change).plan();
+        assert!(quarantine(&next).is_some_and(|why| why.contains(PVC)), "{next:?}");
+    }
+}
+
+#[test]
 fn osd_on_a_pvc_is_settled_when_its_deployment_opens_it_as_declared() {
     let filled =
         |opens: bool| on_pvc(World::filled(OSD), true).with(|w| w.daemon(OSD).opens_encryption = opens);

@@ -38,13 +38,11 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     {
         return Some(format!("P6: {osd} was destroyed with {fsid} in its slot, {meant} was meant"));
     }
-    if let Some(broken) = bootstrap_known(before, after) {
-        return Some(broken);
-    }
     if let Some(broken) = next.filter(|_| done.saved).and_then(|next| progress::given_up(before, next)) {
         return Some(broken);
     }
-    if let Some(broken) = next.and_then(|next| progress::unadmitted(before, next)) {
+    let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
+    if let Some(broken) = bootstrap_known(before, after).or_else(unadmitted) {
         return Some(broken);
     }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
@@ -121,6 +119,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             };
             (record.new != Some(*fsid))
                 .then(|| format!("P5: {osd} was deployed with {fsid}, which is not in the ledger"))
+                .or_else(|| pvcs::off_its_pvc(world, *osd, *fsid))
                 .or_else(|| drains::still_limited(before, *osd))
         }
         Effect::Fence => {
@@ -149,7 +148,8 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         Effect::Pdb(max_unavailable) => drains::written(before, *max_unavailable),
         Effect::Undeployed(osd) => in_place::undeployed(before, *osd),
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
-        Effect::AgentCreated(_) | Effect::Small(_) => None,
+        Effect::AgentCreated(osd) => pvcs::key_replaced(world, *osd, &after.world),
+        Effect::Small(_) => None,
     }
 }
 

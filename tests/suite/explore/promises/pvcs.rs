@@ -6,12 +6,21 @@ use osd_migrate::sim::World;
 use super::super::state::State;
 use super::Broken;
 
-/// Checks P3: the device that the agent of an OSD on a PVC would get is the one with the OSD.
+/// Checks P3: the device that the agent or the pod of an OSD on a PVC would get is the one with the OSD.
 pub(super) fn off_its_pvc(world: &World, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
     let pvc = world.pvcs.of.get(&osd)?;
     let (disk, _) = world.disk_of(fsid)?;
     (world.pvcs.disks.get(pvc) != Some(disk))
-        .then(|| format!("P3: {osd} was destroyed, but its PVC {pvc} is on another disk"))
+        .then(|| format!("P3: {osd} was destroyed or deployed, but its PVC {pvc} is on another disk"))
+}
+
+/// Checks P3: the key that opens a store on the PVC of an OSD is still in its Secret.
+pub(super) fn key_replaced(before: &World, osd: OsdId, after: &World) -> Option<Broken> {
+    let pvc = before.pvcs.of.get(&osd)?;
+    let key = before.pvcs.keys.get(pvc)?;
+    let is_needed = before.pvcs.stores.iter().any(|(fsid, of)| of == key && before.disk_of(*fsid).is_some());
+    (is_needed && after.pvcs.keys.get(pvc) != Some(key))
+        .then(|| format!("P3: the key of {osd} was replaced, and nothing opens its device"))
 }
 
 /// Returns whether the PVC of an OSD was recreated, and no longer leads to its disk.
