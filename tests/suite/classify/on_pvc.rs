@@ -3,27 +3,18 @@
 use osd_migrate::domain::classify::{self, Class, PvcRefusal, Refusal};
 use osd_migrate::domain::device_set::DeviceSet;
 use osd_migrate::domain::gate::left_to_rooks_migration;
-use osd_migrate::domain::observation::{BoundVolume, OnPvcs, Pvc};
+use osd_migrate::domain::observation::{OnPvcs, Pvc};
 use osd_migrate::domain::osd::{Layout, Mode, ObjectStore};
 
 use super::ask::{RAW, class_of, not_built, refused};
-use crate::support::build::World;
+use crate::support::build::{World, bound_pvc};
 
 const PVC: &str = "set1-data-0abc";
 
 /// Puts the raw OSD on a bound PVC of a set that declares what the OSD is.
 fn on_pvc(w: &mut World) {
     w.daemon(RAW).on_pvcs = Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()) });
-    let pvc = Pvc {
-        uid: "uid-of-pvc".to_owned(),
-        volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
-        set: Some("set1".to_owned()),
-        phase: "Bound".to_owned(),
-        is_deleted: false,
-        is_block: true,
-        is_for_one_pod: false,
-    };
-    w.seen.kube.pvcs.insert(PVC.to_owned(), pvc);
+    w.seen.kube.pvcs.insert(PVC.to_owned(), bound_pvc());
     let set = DeviceSet { name: "set1".to_owned(), encrypted: false, templates: vec!["data".to_owned()] };
     w.seen.kube.declaration.storage.sets = vec![set];
 }

@@ -2,24 +2,17 @@
 
 use osd_migrate::domain::act::Deploy;
 use osd_migrate::domain::ledger::RecordedPvc;
-use osd_migrate::domain::observation::{BoundVolume, OnPvcs, Pvc};
+use osd_migrate::domain::observation::{OnPvcs, Pvc};
 
 use super::*;
+use crate::support::build::bound_pvc;
 
 const PVC: &str = "set1-data-0a";
 
 /// Puts the OSD, its record and its Deployment on a PVC.
 fn on_pvc(world: World, encrypted: bool) -> World {
     world.with(|w| {
-        let pvc = Pvc {
-            uid: "uid-of-pvc".to_owned(),
-            volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
-            set: Some("set1".to_owned()),
-            phase: "Bound".to_owned(),
-            is_deleted: false,
-            is_block: true,
-            is_for_one_pod: false,
-        };
+        let pvc = bound_pvc();
         w.record(OSD).pvc = RecordedPvc::of(PVC, &pvc);
         w.record(OSD).target.encrypted = encrypted;
         let on = OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()) };

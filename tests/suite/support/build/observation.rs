@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
-    Admission, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Releases,
+    Admission, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc, Releases,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
@@ -29,6 +29,19 @@ pub(crate) fn declaration() -> Declaration {
         storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
         kms: None,
+    }
+}
+
+/// Returns a PVC of set1 that is bound to pv1.
+pub(crate) fn bound_pvc() -> Pvc {
+    Pvc {
+        uid: "uid-of-pvc".to_owned(),
+        volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
+        set: Some("set1".to_owned()),
+        phase: "Bound".to_owned(),
+        is_deleted: false,
+        is_block: true,
+        is_for_one_pod: false,
     }
 }
 
