@@ -298,7 +298,7 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 /// Returns whether the daemon reports of itself what the record wants (P10).
 ///
 /// A PersistentVolume may be any device, so the metadata does not show whether an OSD on a PVC is encrypted.
-/// Its Deployment does: an OSD that is up was opened as its Deployment says.
+/// The Deployment does: an OSD that is up was opened as its Deployment says.
 fn conforms(record: &Record, slot: &Slot, daemon: Option<&Daemon>) -> bool {
     let target = &record.target;
     if record.pvc.is_some() {

@@ -42,7 +42,7 @@ impl Step<'_> {
                 record.issued = issued;
             });
         }
-        // Its pod would change what is on another device.
+        // The pod would change what is on another device.
         if let Gate::Shut(reason) = gate::same_pvc(record, self.view.seen) {
             return self.quarantine(reason.to_string());
         }

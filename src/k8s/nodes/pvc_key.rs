@@ -13,6 +13,7 @@ use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::{there_already, typed};
+use crate::k8s::rook::ceph_cluster::owned_by;
 use crate::k8s::rook::mon_access::Key;
 
 /// Longest name of an object in Kubernetes (a DNS subdomain).
@@ -60,17 +61,14 @@ fn new_key() -> Result<Key, getrandom::Error> {
 
 /// Builds the Secret, with type, label and owner as Rook sets them.
 ///
-/// Its owner is the CephCluster, and no object of osd-migrate: nothing that osd-migrate deletes may take the
+/// The owner is the CephCluster, and no object of osd-migrate: nothing that osd-migrate deletes may take the
 /// key of an OSD with it.
 fn secret(name: &str, pvc: &str, key: &Key, declaration: &Declaration) -> Value {
     json!({
         "metadata": {
             "name": name,
             "labels": {"pvc_name": pvc},
-            "ownerReferences": [{
-                "apiVersion": declaration.api_version, "kind": "CephCluster", "name": declaration.name,
-                "uid": declaration.uid, "controller": true, "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": owned_by(declaration),
         },
         "type": "kubernetes.io/rook",
         "stringData": {KEY_IN_SECRET: key.reveal()},

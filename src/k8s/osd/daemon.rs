@@ -8,6 +8,7 @@ use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::k8s::names::STOPPED;
 use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, label, osd_container, text};
+use crate::k8s::osd::pvc_shape::is_opened;
 use crate::k8s::osd::{daemon_data, daemon_pvcs};
 use crate::k8s::rook::ceph_cluster::FENCE;
 use crate::k8s::tolerations;
@@ -72,13 +73,11 @@ pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
 /// (pkg/operator/ceph/cluster/osd/spec.go, `encryption-open`, v1.20.6). A mapping with any other name belongs
 /// to the host (crypttab, clevis).
 fn opens_encryption(deployment: &Value) -> bool {
-    let opens = |c: &Value| field(c, "name").is_some_and(|name| name.starts_with("encryption-open"));
     let mapping = env(deployment, "ROOK_BLOCK_PATH").and_then(|path| path.strip_prefix("/dev/mapper/"));
     let is_own = |(name, fsid): (&str, OsdFsid)| {
         name.strip_prefix(&format!("ceph-{fsid}-")).is_some_and(|rest| rest.ends_with("-dmcrypt"))
     };
-    containers(deployment, "initContainers").any(opens)
-        || mapping.zip(fsid_of(deployment)).is_some_and(is_own)
+    is_opened(deployment) || mapping.zip(fsid_of(deployment)).is_some_and(is_own)
 }
 
 /// Returns whether the last change is observed, and all desired replicas are updated and available.

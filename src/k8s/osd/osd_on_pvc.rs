@@ -7,11 +7,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::act::Deploy;
-use crate::domain::osd::pvc::mapping_path;
+use crate::domain::osd::pvc::block_path;
 use crate::k8s::osd::fields::{POD_SPEC, containers, env, field, osd_container, text, volumes};
 use crate::k8s::osd::osd_object::{bare, set};
 use crate::k8s::osd::pvc_encryption::{self, Names};
-use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, NoShape, list_mut};
+use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, NoShape, is_opened, list_mut};
 use crate::k8s::osd::render_osd::{Frame, carried_annotations, pod_annotations};
 
 /// Prefixes of the init containers that copy the device nodes of other PVCs (Rook v1.20.6,
@@ -40,7 +40,7 @@ pub(super) fn reshape(
     set_image(&mut new, found, &frame.declaration.image);
     if let Some(pod) = new.pointer_mut(POD_SPEC) {
         let names = Names { pvc, volume, osd: deploy.osd, cluster: frame.cluster };
-        match (pvc_encryption::is_opened(found), deploy.layout.encrypted) {
+        match (is_opened(found), deploy.layout.encrypted) {
             (false, true) => pvc_encryption::encrypt(pod, &names)?,
             (true, false) => pvc_encryption::decrypt(pod, &names)?,
             (true, true) | (false, false) => {}
@@ -99,7 +99,7 @@ fn set_labels(new: &mut Value, deploy: &Deploy) {
 
 /// Sets the variables from which Rook reads which OSD this is, and where.
 fn set_values(new: &mut Value, deploy: &Deploy, pvc: &str) -> Result<(), NoShape> {
-    let block_path = if deploy.layout.encrypted { mapping_path(pvc) } else { format!("/mnt/{pvc}") };
+    let block_path = block_path(pvc, deploy.layout.encrypted);
     let has_store = env(new, "ROOK_OSD_STORE_TYPE").is_some();
     let fsid = deploy.fsid.to_string();
     let pod = new.pointer_mut(POD_SPEC).ok_or(NoShape::Container("osd"))?;

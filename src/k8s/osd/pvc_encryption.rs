@@ -9,14 +9,12 @@ use serde_json::{Value, json};
 
 use crate::domain::osd::pvc::{KEY_IN_SECRET, key_secret, mapping_name, mapping_path};
 use crate::domain::osd::{ClusterFsid, OsdId};
-use crate::k8s::osd::fields::{containers, field};
+use crate::k8s::osd::fields::field;
 use crate::k8s::osd::osd_env::literals;
 use crate::k8s::osd::osd_object::set;
-use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, NoShape, list_mut};
+use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, NoShape, OPEN, list_mut};
 
-/// Init container that opens the device.
-const OPEN: &str = "encryption-open";
-/// Its script, which reads the variables of [`variables`].
+/// Script of the init container that opens the device. It reads the variables of [`variables`].
 const OPEN_SCRIPT: &str = include_str!("open_encrypted.sh");
 /// Init container that copies the device node of the open device.
 const COPY_OPENED: &str = "blkdevmapper-encryption";
@@ -52,13 +50,6 @@ impl Names<'_> {
     fn locked_block(&self) -> String {
         format!("{}-tmp", self.block())
     }
-}
-
-/// Returns whether the pods of a Deployment open an encrypted device.
-pub(super) fn is_opened(deployment: &Value) -> bool {
-    containers(deployment, "initContainers")
-        .filter_map(|container| field(container, "name"))
-        .any(|name| name.starts_with(OPEN))
 }
 
 /// Adds what opens the device to a pod spec.

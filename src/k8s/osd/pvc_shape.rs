@@ -2,10 +2,16 @@
 
 use serde_json::Value;
 
+use crate::k8s::osd::fields::{containers, field};
+
 /// Init container that copies the device node of the PVC to the folder of the OSD.
 pub(super) const COPY: &str = "blkdevmapper";
 /// Init container that creates the files of the OSD from the label of its device.
 pub(super) const ACTIVATE: &str = "activate";
+
+/// Init container that opens an encrypted device, and prefix of those that open others of the OSD
+/// (pkg/operator/ceph/cluster/osd/spec.go, v1.20.6).
+pub(super) const OPEN: &str = "encryption-open";
 
 /// A Deployment that cannot be changed to start a recreated OSD.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,4 +33,11 @@ pub(super) enum NoShape {
 /// Returns the objects of a list below a value.
 pub(super) fn list_mut<'a>(value: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Returns whether the pods of a Deployment open an encrypted device.
+pub(super) fn is_opened(deployment: &Value) -> bool {
+    containers(deployment, "initContainers")
+        .filter_map(|container| field(container, "name"))
+        .any(|name| name.starts_with(OPEN))
 }

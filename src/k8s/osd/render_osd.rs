@@ -11,6 +11,7 @@ use crate::domain::osd::{ClusterFsid, Layout, Mode, OsdId};
 use crate::domain::policy::Declaration;
 use crate::k8s::names::{STOPPED, TEST_ONLY};
 use crate::k8s::osd::fields::{env, osd_container};
+use crate::k8s::rook::ceph_cluster::owned_by;
 
 /// Context in which a Deployment is rendered.
 pub(super) struct Frame<'a> {
@@ -217,11 +218,9 @@ impl Osd<'_> {
 
     /// Returns the old owner references; a Deployment without any becomes owned by the CephCluster.
     fn owners(&self) -> Value {
-        let declaration = self.frame.declaration;
-        self.old.pointer("/metadata/ownerReferences").filter(|o| o.as_array().is_some_and(|o| !o.is_empty())).cloned().unwrap_or_else(|| {
-            json!([{"apiVersion": declaration.api_version, "kind": "CephCluster", "name": declaration.name,
-                "uid": declaration.uid, "controller": true, "blockOwnerDeletion": true}])
-        })
+        let old = self.old.pointer("/metadata/ownerReferences");
+        let found = old.filter(|owners| owners.as_array().is_some_and(|owners| !owners.is_empty()));
+        found.cloned().unwrap_or_else(|| owned_by(self.frame.declaration))
     }
 
     fn pod(&self) -> Map<String, Value> {

@@ -25,7 +25,7 @@ pub(super) enum Rook {
 
 pub(super) const RELEASES: [Rook; 4] = [Rook::V1_13, Rook::V1_16, Rook::V1_18, Rook::V1_20];
 
-/// What a Deployment is rendered from.
+/// Properties that a Deployment is built from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) rook: Rook,

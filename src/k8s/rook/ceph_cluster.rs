@@ -245,6 +245,12 @@ pub(crate) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
     })
 }
 
+/// Returns the owner references of an object that belongs to the CephCluster, as Rook sets them.
+pub(crate) fn owned_by(declaration: &Declaration) -> Value {
+    json!([{"apiVersion": declaration.api_version, "kind": "CephCluster", "name": declaration.name,
+        "uid": declaration.uid, "controller": true, "blockOwnerDeletion": true}])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

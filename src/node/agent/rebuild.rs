@@ -88,7 +88,9 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
             steps.time("wipe", wipe).await?;
             #[cfg(feature = "failpoint")]
             crate::failpoint::pause_agent(&host.state, "header");
-            steps.time("header", luks::write_header(host, request, &exclusive)).await?;
+            if let Some(pvc) = request.pvc_with_key() {
+                steps.time("header", luks::write_header(host, request, pvc, &exclusive)).await?;
+            }
             drop(exclusive); // osd-migrate's last write is done; mkfs opens the disk exclusively itself
             steps.time("settle", settle()).await;
         }

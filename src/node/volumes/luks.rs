@@ -79,13 +79,13 @@ pub(crate) fn check_key(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     }
 }
 
-/// Writes the header for the new OSD over the tombstone, if the OSD is to be encrypted.
+/// Writes the header for the new OSD over the tombstone.
 pub(crate) async fn write_header(
     host: &Host,
     request: &NodeRequest,
+    pvc: &str,
     disk: &ExclusiveDisk,
 ) -> Result<(), NodeError> {
-    let Some(pvc) = request.pvc_with_key() else { return Ok(()) };
     let file = HeaderFile::make(&host.scratch)?;
     Change::LuksFormat {
         file: &file.0,
