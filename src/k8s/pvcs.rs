@@ -8,7 +8,7 @@ use crate::domain::observation::{BoundVolume, Daemon, Kube, Pvc};
 use crate::domain::osd::OsdId;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::osd::daemon_pvcs::DEVICE_SET;
+use crate::k8s::osd::daemon_pvcs::{DEVICE_SET, SET_INDEX, SET_PVC};
 
 /// Access mode of a PVC that one pod of the whole cluster may use.
 const ONE_POD: &str = "ReadWriteOncePod";
@@ -50,17 +50,26 @@ impl K8s {
 fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, String>) -> (String, Pvc) {
     let (spec, meta) = (pvc.spec.as_ref(), &pvc.metadata);
     let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
+    let label = |key: &str| meta.labels.as_ref()?.get(key).cloned();
     let volume = spec.and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty());
     let found = Pvc {
         uid: meta.uid.clone().unwrap_or_default(),
         volume: volume.map(|name| BoundVolume { uid: volumes.get(&name).cloned(), name }),
-        set: meta.labels.as_ref().and_then(|labels| labels.get(DEVICE_SET)).cloned(),
+        set: label(DEVICE_SET),
+        index: label(SET_INDEX),
+        template: label(SET_PVC).and_then(|id| template(&id, &label(DEVICE_SET)?, &label(SET_INDEX)?)),
         phase: pvc.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default(),
         is_deleted: meta.deletion_timestamp.is_some(),
         is_block: spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block"),
         is_for_one_pod: !modes.is_empty() && modes.iter().all(|mode| mode == ONE_POD),
     };
     (meta.name.clone().unwrap_or_default(), found)
+}
+
+/// Returns the template between set and index in an id of Rook.
+fn template(id: &str, set: &str, index: &str) -> Option<String> {
+    let rest = id.strip_prefix(set)?.strip_prefix('-')?;
+    rest.strip_suffix(index)?.strip_suffix('-').map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -77,7 +86,8 @@ mod tests {
     #[test]
     fn pvc_is_read_with_set_phase_and_modes() {
         let mut pvc = json!({
-            "metadata": {"name": "set1-data-0abc", "uid": "u", "labels": {"ceph.rook.io/DeviceSet": "set1"}},
+            "metadata": {"name": "set1-data-0abc", "uid": "u", "labels": {"ceph.rook.io/DeviceSet": "set1",
+                "ceph.rook.io/setIndex": "0", "ceph.rook.io/DeviceSetPVCId": "set1-data-0"}},
             "spec": {"volumeMode": "Block", "accessModes": ["ReadWriteOnce"], "volumeName": "pv1"},
             "status": {"phase": "Bound"},
         });
@@ -85,6 +95,8 @@ mod tests {
             uid: "u".to_owned(),
             volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
             set: Some("set1".to_owned()),
+            index: Some("0".to_owned()),
+            template: Some("data".to_owned()),
             phase: "Bound".to_owned(),
             is_deleted: false,
             is_block: true,
@@ -105,9 +117,19 @@ mod tests {
             assert!(
                 !pvc.uid.is_empty() && pvc.volume.is_some_and(|volume| volume.name.starts_with("lab-pv-"))
             );
-            assert!(pvc.set.is_some_and(|set| name.starts_with(&format!("{set}-"))), "{name}");
+            let (set, index) = (pvc.set.unwrap(), pvc.index.unwrap());
+            let template = pvc.template.unwrap();
+            assert!(name.starts_with(&format!("{set}-{template}-{index}")), "{name}");
+            assert!(["data", "metadata"].contains(&template.as_str()), "{name}");
             assert!(pvc.is_block && !pvc.is_for_one_pod && !pvc.is_deleted, "{name}");
         }
+    }
+
+    #[test]
+    fn template_of_a_pvc_is_between_set_and_index() {
+        assert_eq!(template("my-set-metadata-12", "my-set", "12").as_deref(), Some("metadata"));
+        assert_eq!(template("set1-0", "set1", "0"), None, "Rook 1.3 and older");
+        assert_eq!(template("other-data-0", "set1", "0"), None);
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl World {
             request.osd
         };
         // `ceph-volume lvm prepare --dmcrypt` passes the dm-crypt key to `osd new`.
-        if request.target.encrypted && request.pvc.is_none() {
+        if request.target.encrypted && request.pvcs.is_none() {
             self.dmcrypt.insert(fsid, true);
         }
         let on = request.db.as_ref().and_then(|db| self.database_disk(&request.node, db).cloned());

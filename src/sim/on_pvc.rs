@@ -11,7 +11,7 @@ use crate::sim::world::World;
 impl World {
     /// Returns whether a disk is the one that the agent of a request gets.
     pub(super) fn is_given(&self, request: &NodeRequest, disk: &str) -> bool {
-        request.pvc.as_ref().is_none_or(|pvc| self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk))
+        request.data_pvc().is_none_or(|pvc| self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk))
     }
 
     /// Returns whether a Deployment opens the store of an OSD: on the disk behind its PVC, encrypted as the
@@ -42,7 +42,8 @@ impl World {
         let in_slot = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
         daemon.fsid = daemon.fsid.or(in_slot);
         let is_encrypted = daemon.fsid.is_some_and(|fsid| self.pvcs.stores.contains_key(&fsid));
-        daemon.on_pvcs = Some(OnPvcs { data: Some(pvc.clone()), set: Some(SET.to_owned()) });
+        daemon.on_pvcs =
+            Some(OnPvcs { data: Some(pvc.clone()), db: None, wal: None, set: Some(SET.to_owned()) });
         (daemon.activates, daemon.mode) = (true, Some(Mode::Raw));
         (daemon.mounts_device, daemon.data_dir) = (false, None);
         (daemon.opens_encryption, daemon.encrypted_to_rook) = (is_encrypted, is_encrypted);
@@ -59,7 +60,7 @@ impl World {
 
     /// Closes the mappings on the disk of a request, before the agent opens the disk exclusively.
     pub(super) fn close_mappings(&mut self, request: &NodeRequest, disk: &str) -> Result<(), NodeProblem> {
-        if request.pvc.is_some() && !is_out(Guard::MappingsClosed) {
+        if request.pvcs.is_some() && !is_out(Guard::MappingsClosed) {
             self.pvcs.open.remove(disk);
         }
         let is_open = self.pvcs.open.contains(disk);
@@ -84,7 +85,7 @@ impl World {
 
     /// Returns whether a PVC can be deleted now: no pod uses it.
     pub fn is_unused(&self, pvc: &str) -> bool {
-        let is_agent = self.agents.values().any(|agent| agent.request.pvc.as_deref() == Some(pvc));
+        let is_agent = self.agents.values().any(|agent| agent.request.data_pvc() == Some(pvc));
         let osd = self.pvcs.of.iter().find(|(_, of)| *of == pvc).map(|(osd, _)| osd);
         let has_pod =
             osd.and_then(|osd| self.kube.daemons.get(osd)).is_some_and(|daemon| !daemon.pods.is_empty());

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::policy::Accepted;
 use crate::domain::storage::Toleration;
@@ -178,7 +179,7 @@ pub struct Deploy {
     /// have the annotation.
     pub fresh: Option<Fresh>,
     /// PVC that the OSD is on. Its Deployment keeps everything else of the one that was backed up.
-    pub pvc: Option<String>,
+    pub pvcs: Option<PerPvc<String>>,
 }
 
 /// The expected object in the place of a new OSD's Deployment.

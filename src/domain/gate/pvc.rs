@@ -1,8 +1,8 @@
 //! Gates of an OSD on a PersistentVolumeClaim.
 
 use super::Reason;
-use super::answer::{Gate, shut_if};
-use crate::domain::ledger::Record;
+use super::answer::Gate;
+use crate::domain::ledger::{Record, RecordedPvc};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 
@@ -11,9 +11,12 @@ use crate::domain::osd::OsdId;
 ///
 /// The OSD's data is then on another device than the one that an agent would get.
 pub fn same_pvc(record: &Record, seen: &Observation) -> Gate {
-    let Some(recorded) = &record.pvc else { return Gate::Open };
-    let is_same = seen.kube.pvcs.get(&recorded.name).is_some_and(|pvc| recorded.is(pvc));
-    shut_if(!is_same, || Reason::OtherPvc { osd: record.osd, pvc: recorded.name.clone() }).guarded()
+    let Some(recorded) = &record.pvcs else { return Gate::Open };
+    let is_same = |pvc: &RecordedPvc| seen.kube.pvcs.get(&pvc.name).is_some_and(|found| pvc.is(found));
+    let other = recorded.iter().map(|(_, pvc)| pvc).find(|pvc| !is_same(pvc));
+    other
+        .map_or(Gate::Open, |pvc| Gate::Shut(Reason::OtherPvc { osd: record.osd, pvc: pvc.name.clone() }))
+        .guarded()
 }
 
 /// Returns the gate that is not open while Rook rotates the key of an encrypted OSD: the rotation writes to

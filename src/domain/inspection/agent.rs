@@ -9,7 +9,8 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
+use crate::domain::osd::pvc::PerPvc;
+use crate::domain::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId, Role};
 
 /// Task of a node Job.
 ///
@@ -55,8 +56,14 @@ pub const ROOK_MOUNT: &str = "/mnt/osd-migrate-rook";
 /// Mount point in the agent's pod of the folder with the device node of the OSD's PVC.
 pub const PVC_MOUNT: &str = "/mnt/osd-migrate-pvc";
 
-/// Name of the device node of the data in that folder.
-pub const PVC_DATA: &str = "data";
+/// Returns the name of the device node in that folder, by what the OSD has on the PVC.
+pub fn pvc_node(role: Role) -> &'static str {
+    match role {
+        Role::Db => "db",
+        Role::Wal => "wal",
+        Role::Block | Role::Data | Role::Journal => "data",
+    }
+}
 
 /// Mount point in the agent's pod of the Secret with the OSD's key (`osd::pvc::key_secret`).
 pub const KEY_MOUNT: &str = "/mnt/osd-migrate-key";
@@ -95,19 +102,23 @@ pub struct NodeRequest {
     /// Directory of the old OSD on the host, if the OSD is in a directory and is to be recreated elsewhere.
     #[serde(default)]
     pub directory: Option<Directory>,
-    /// PVC of the OSD's data, if the OSD is on one. The agent's pod has its device, and the agent searches no
-    /// other.
+    /// PVCs of the OSD, if it is on PVCs. The agent's pod has their devices, and the agent searches no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pvc: Option<String>,
+    pub pvcs: Option<PerPvc<String>>,
 }
 
 impl NodeRequest {
-    /// Returns the PVC whose key the agent gets: that of an OSD that is to be encrypted.
+    /// Returns the PVC of the OSD's data.
+    pub fn data_pvc(&self) -> Option<&str> {
+        self.pvcs.as_ref().map(|pvcs| pvcs.data.as_str())
+    }
+
+    /// Returns the PVC whose key the agent gets: that of the data of an OSD that is to be encrypted.
     ///
     /// Without encryption as its target, an OSD is identified by its recorded LUKS header, and its key is not
     /// needed.
     pub fn pvc_with_key(&self) -> Option<&str> {
-        self.pvc.as_deref().filter(|_| self.target.encrypted)
+        self.data_pvc().filter(|_| self.target.encrypted)
     }
 }
 

@@ -186,6 +186,16 @@ pub enum PieceLocation {
         /// size of the volume, which the new one gets again
         size_bytes: u64,
     },
+    /// Device of a PVC of the OSD. The new OSD gets it again.
+    Pvc {
+        /// name of the PVC, for people
+        name: String,
+        /// device behind the PVC
+        device: DeviceIdentity,
+        /// uuid of the LUKS header on it, if it is encrypted; recorded while its label could be read
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        luks: Option<String>,
+    },
 }
 
 /// Proof, by the kind of the OSD.

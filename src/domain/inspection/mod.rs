@@ -9,8 +9,8 @@ mod device;
 mod record_id;
 
 pub use agent::{
-    Directory, KEY_MOUNT, NodeProblem, NodeReport, NodeRequest, NodeTask, PARENT_MOUNT, PVC_DATA, PVC_MOUNT,
-    ROOK_MOUNT,
+    Directory, KEY_MOUNT, NodeProblem, NodeReport, NodeRequest, NodeTask, PARENT_MOUNT, PVC_MOUNT,
+    ROOK_MOUNT, pvc_node,
 };
 pub use device::{
     Capability, Content, Evidence, Inspection, KernelDisk, Piece, PieceLocation, Proof, Volume,

@@ -3,6 +3,7 @@
 use super::recorded_pvc::RecordedPvc;
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
 };
@@ -51,9 +52,10 @@ pub struct Record {
     pub target: Layout,
     /// Separate device that its database is created on. (An OSD with its own volume for it gets that again.)
     pub db: Option<DbDevice>,
-    /// PVC that the OSD is on; `None` if the OSD is on a disk of its host.
+    /// PVCs that the OSD gets: the one that it is on, and those for database and log. `None` if the OSD is on a
+    /// disk of its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pvc: Option<RecordedPvc>,
+    pub pvcs: Option<PerPvc<RecordedPvc>>,
     /// The fsid before Stop.
     pub old: OsdFsid,
     /// uid of the Deployment found.

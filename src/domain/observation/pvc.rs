@@ -1,10 +1,14 @@
 //! PersistentVolumeClaims of OSDs.
 
 /// Where an OSD on PersistentVolumeClaims has its data, by its Deployment.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct OnPvcs {
     /// PVC of the data: label `ceph.rook.io/pvc`, else the only PVC of the pods. None if neither names one.
     pub data: Option<String>,
+    /// PVC of the database, if it has one: the volume of the init container `blkdevmapper-metadata`.
+    pub db: Option<String>,
+    /// PVC of the write-ahead log, if it has one: the volume of the init container `blkdevmapper-wal`.
+    pub wal: Option<String>,
     /// Device set: label `ceph.rook.io/DeviceSet`. None if the Deployment does not name it.
     pub set: Option<String>,
 }
@@ -18,6 +22,11 @@ pub struct Pvc {
     pub volume: Option<BoundVolume>,
     /// Device set: label `ceph.rook.io/DeviceSet`.
     pub set: Option<String>,
+    /// Index in the device set: label `ceph.rook.io/setIndex`.
+    pub index: Option<String>,
+    /// Template of the device set: the part of the label `ceph.rook.io/DeviceSetPVCId` between set and index;
+    /// `None` if it has none (Rook 1.3 and older).
+    pub template: Option<String>,
     /// `status.phase`: `Pending`, `Bound` or `Lost`.
     pub phase: String,
     /// The PVC is being deleted: it is gone as soon as no pod uses it.

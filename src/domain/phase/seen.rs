@@ -301,7 +301,7 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 /// The Deployment does: an OSD that is up was opened as its Deployment says.
 fn conforms(record: &Record, slot: &Slot, daemon: Option<&Daemon>) -> bool {
     let target = &record.target;
-    if record.pvc.is_some() {
+    if record.pvcs.is_some() {
         return slot.metadata.as_ref().is_some_and(|metadata| metadata.store == target.store)
             && daemon.is_some_and(|daemon| daemon.opens_encryption == target.encrypted);
     }

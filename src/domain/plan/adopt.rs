@@ -37,7 +37,7 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
         device_type: (found.mode == Mode::Raw && !on_file).then(|| type_of(found, inventory)).flatten(),
         on_file,
         fresh: Some(Fresh { replaces: None }),
-        pvc: None,
+        pvcs: None,
     }))))
 }
 

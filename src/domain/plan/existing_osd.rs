@@ -4,6 +4,7 @@ use super::record::{self, Begun};
 use crate::domain::classify::{self, Class};
 use crate::domain::ledger::{RecordedPvc, Strategy};
 use crate::domain::next::Next;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
 use crate::domain::view::View;
 
@@ -45,8 +46,8 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
     let (slot, daemon) = (view.slot(osd)?, view.daemon(osd)?);
     let (old, crush) = (slot.fsid?, slot.crush.clone()?);
     let data = daemon.on_pvcs.as_ref().and_then(|on| on.data.as_ref());
-    let pvc = match data {
-        Some(name) => Some(RecordedPvc::of(name, view.seen.kube.pvcs.get(name)?)?),
+    let pvcs = match data {
+        Some(name) => Some(PerPvc::of_data(RecordedPvc::of(name, view.seen.kube.pvcs.get(name)?)?)),
         None => None,
     };
     let begun = Begun {
@@ -56,7 +57,7 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
         strategy: way.strategy,
         target: way.target,
         db: way.db,
-        pvc,
+        pvcs,
         old,
         deployment: daemon.uid.clone(),
         former_weight: way.weight.map(|_| crush.weight),

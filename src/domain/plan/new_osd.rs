@@ -34,7 +34,7 @@ pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>)
         strategy: strategy(available),
         target: available.layout.clone(),
         db: available.db.clone(),
-        pvc: None,
+        pvcs: None,
         old,
         deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
         crush: slot.and_then(|slot| slot.crush.clone()).unwrap_or(by_size),

@@ -6,6 +6,7 @@ use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
 use crate::domain::ledger::{Attempt, Record, RecordedPvc, Strategy};
 use crate::domain::next::{Next, Saving};
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::view::View;
 
@@ -19,7 +20,7 @@ pub(super) struct Begun {
     pub(super) strategy: Strategy,
     pub(super) target: Layout,
     pub(super) db: Option<DbDevice>,
-    pub(super) pvc: Option<RecordedPvc>,
+    pub(super) pvcs: Option<PerPvc<RecordedPvc>>,
     pub(super) old: OsdFsid,
     pub(super) deployment: String,
     pub(super) crush: CrushItem,
@@ -47,7 +48,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         strategy: begun.strategy,
         target: begun.target,
         db: begun.db,
-        pvc: begun.pvc,
+        pvcs: begun.pvcs,
         old: begun.old,
         deployment: begun.deployment,
         crush: begun.crush,

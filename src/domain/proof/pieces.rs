@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::domain::inspection::{Piece, PieceLocation};
+use crate::domain::osd::Role;
 use crate::domain::proof::verdict::Verdict;
 
 /// Finding on a device on which a piece of the old OSD was recorded.
@@ -10,8 +11,10 @@ use crate::domain::proof::verdict::Verdict;
 pub enum PieceSeen {
     /// The device carries the piece, by the piece's own mark.
     Old,
-    /// The device is blank: the piece was cleared.
+    /// The device is blank: the piece was cleared, or was never there.
     Blank,
+    /// The device carries an unfinished part of the new OSD. Only devices of PVCs are examined for it.
+    Ours,
     /// The device carries anything else; the text says what.
     Other(String),
     /// No device of the node is the recorded one.
@@ -23,6 +26,7 @@ impl Display for PieceSeen {
         match self {
             Self::Old => f.write_str("the old OSD"),
             Self::Blank => f.write_str("nothing"),
+            Self::Ours => f.write_str("an unfinished part of the new OSD"),
             Self::Other(what) => f.write_str(what),
             Self::Missing => f.write_str("no such device"),
         }
@@ -37,11 +41,31 @@ pub fn piece_is_to_be_cleared(piece: &Piece, verdict: &Verdict, seen: &PieceSeen
     match (seen, verdict) {
         (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => Ok(true),
         (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_))
-        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => {
-            Ok(false)
-        }
+        | (
+            PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing,
+            Verdict::WipeOurs | Verdict::WipeMisplaced(_),
+        ) => Ok(false),
         (_, _) => {
             Err(format!("its {} on {}: expected the old OSD, found {seen}", piece.role, place(&piece.place)))
+        }
+    }
+}
+
+/// Returns whether the device of a PVC for database or log is to be cleared before the new OSD gets it.
+///
+/// Unlike the device of a piece, this one is used again. So anything that is neither the old OSD's nor of an
+/// interrupted attempt stops the rebuild.
+pub fn part_is_to_be_cleared(
+    role: Role,
+    pvc: &str,
+    verdict: &Verdict,
+    seen: &PieceSeen,
+) -> Result<bool, String> {
+    match (seen, verdict) {
+        (PieceSeen::Old, _) | (PieceSeen::Ours, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => Ok(true),
+        (PieceSeen::Blank, _) => Ok(false),
+        (PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing, _) => {
+            Err(format!("PVC {pvc} for its {role}: expected the old OSD or a blank device, found {seen}"))
         }
     }
 }
@@ -49,14 +73,17 @@ pub fn piece_is_to_be_cleared(piece: &Piece, verdict: &Verdict, seen: &PieceSeen
 /// Checks that every existing piece is recorded: an unrecorded piece would be left behind without an owner.
 pub fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
     let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
-        (PieceLocation::Device(recorded), PieceLocation::Device(seen)) => {
+        (PieceLocation::Device(recorded), PieceLocation::Device(seen))
+        | (PieceLocation::Pvc { device: recorded, .. }, PieceLocation::Pvc { device: seen, .. }) => {
             a.role == b.role && recorded.is_same_as(seen)
         }
         (PieceLocation::Volume { uuid: recorded, .. }, PieceLocation::Volume { uuid: seen, .. }) => {
             a.role == b.role && recorded == seen
         }
-        (PieceLocation::Device(_), PieceLocation::Volume { .. })
-        | (PieceLocation::Volume { .. }, PieceLocation::Device(_)) => false,
+        (
+            PieceLocation::Device(_) | PieceLocation::Volume { .. } | PieceLocation::Pvc { .. },
+            PieceLocation::Device(_) | PieceLocation::Volume { .. } | PieceLocation::Pvc { .. },
+        ) => false,
     };
     match seen.iter().find(|seen| !recorded.iter().any(|recorded| same(recorded, seen))) {
         Some(other) => {
@@ -70,6 +97,7 @@ fn place(place: &PieceLocation) -> String {
     match place {
         PieceLocation::Device(identity) => identity.stable_name(),
         PieceLocation::Volume { name, .. } => name.clone(),
+        PieceLocation::Pvc { name, .. } => format!("PVC {name}"),
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn request() -> NodeRequest {
         on_file: false,
         db: None,
         directory: None,
-        pvc: None,
+        pvcs: None,
     }
 }
 

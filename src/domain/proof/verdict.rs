@@ -102,7 +102,7 @@ pub fn verdict(
 /// be read, so it is recreated. The key of an OSD on a PVC is in a Secret. `status` as in
 /// `slot_may_be_taken`.
 pub fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
-    let is_key_gone = request.target.encrypted && request.pvc.is_none();
+    let is_key_gone = request.target.encrypted && request.pvcs.is_none();
     let is_unreadable = is_key_gone && status == Some("destroyed");
     if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::osd::Kind;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::proof::samples::{bluestore, cluster, evidence, filestore, fsid, label, request};
 
 fn decided(examine: &DiskFinding) -> Verdict {
@@ -186,7 +187,7 @@ fn held_luks_header_of_the_record_keeps_an_earlier_permission() {
     let (ours, misplaced) = (Verdict::WipeOurs, Verdict::WipeMisplaced(OsdId(7)));
     let plain = request();
     let mut encrypted = request();
-    (encrypted.pvc, encrypted.target.encrypted) = (Some("x".into()), true);
+    (encrypted.pvcs, encrypted.target.encrypted) = (Some(PerPvc::of_data("x".into())), true);
     for verdict in [&ours, &misplaced, &Verdict::WipeOld, &Verdict::TakeAvailable] {
         assert!(is_still(verdict, verdict, &plain) && is_still(verdict, verdict, &encrypted));
     }
@@ -201,6 +202,6 @@ fn finished_encrypted_osd_on_a_pvc_is_done_without_its_slot() {
     let mut request = request();
     request.target.encrypted = true;
     assert_eq!(unless_unreadable(Verdict::Done, &request, Some("destroyed")), Verdict::WipeOurs);
-    request.pvc = Some("x".into());
+    request.pvcs = Some(PerPvc::of_data("x".into()));
     assert_eq!(unless_unreadable(Verdict::Done, &request, Some("destroyed")), Verdict::Done);
 }

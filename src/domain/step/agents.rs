@@ -306,7 +306,7 @@ impl<'a> Step<'a> {
                 on_file,
                 db: record.db.clone(),
                 directory,
-                pvc: record.pvc.as_ref().map(|pvc| pvc.name.clone()),
+                pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),

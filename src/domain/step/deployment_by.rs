@@ -77,7 +77,7 @@ impl Step<'_> {
         };
         self.view.policy.deployment_by == DeploymentBy::ByRook
             && !record.is_new()
-            && record.pvc.is_none()
+            && record.pvcs.is_none()
             && !gate::stays_fenced(self.view.seen)
             && !self.rook_would_meet_others()
             && is_at_rest()

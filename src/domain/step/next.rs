@@ -68,7 +68,7 @@ impl<'a> Step<'a> {
             }
             Phase::Misplaced => self.purge_misplaced(),
             // The decryption key is gone with the slot: nothing can be restored, and nothing can be lost.
-            Phase::Undone if self.record.target.encrypted && self.record.pvc.is_none() => {
+            Phase::Undone if self.record.target.encrypted && self.record.pvcs.is_none() => {
                 self.with_flags_set(|| self.agent(NodeTask::Rebuild))
             }
             Phase::Undone => self.with_flags_set(|| self.agent(NodeTask::RestoreSlot)),

@@ -97,7 +97,7 @@ impl Step<'_> {
                 .map(|disk| disk.device_type.clone()),
             on_file,
             fresh: record.is_new().then_some(Fresh { replaces }),
-            pvc: record.pvc.as_ref().map(|pvc| pvc.name.clone()),
+            pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
         }
     }
 
@@ -336,8 +336,8 @@ pub(super) fn block_path(
     volume: Option<&Volume>,
     kernel: Option<&KernelDisk>,
 ) -> Option<String> {
-    if let Some(pvc) = &record.pvc {
-        return Some(pvc::block_path(&pvc.name, record.target.encrypted));
+    if let Some(pvcs) = &record.pvcs {
+        return Some(pvc::block_path(&pvcs.data.name, record.target.encrypted));
     }
     match &record.strategy {
         Strategy::New { on_file: true, .. } => Some(ON_FILE.to_owned()),

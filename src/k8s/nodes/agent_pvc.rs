@@ -6,7 +6,8 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::inspection::{KEY_MOUNT, NodeRequest, PVC_DATA, PVC_MOUNT};
+use crate::domain::inspection::{KEY_MOUNT, NodeRequest, PVC_MOUNT, pvc_node};
+use crate::domain::osd::Role;
 use crate::domain::osd::pvc::key_secret;
 
 /// Name of the init container and of the volume that it writes to.
@@ -28,7 +29,7 @@ pub(super) struct AgentPvc<'a> {
 impl<'a> AgentPvc<'a> {
     /// Returns the PVC that a request names.
     pub(super) fn of(request: &'a NodeRequest) -> Option<Self> {
-        let name = request.pvc.as_deref()?;
+        let name = request.data_pvc()?;
         Some(Self { name, has_key: request.pvc_with_key().is_some() })
     }
 
@@ -62,12 +63,12 @@ impl<'a> AgentPvc<'a> {
 ///
 /// `MKNOD` is the only right that it needs.
 pub(super) fn bridge(image: &str, resources: &Value) -> Value {
-    let device = format!("{DEVICES}/{PVC_DATA}");
+    let device = format!("{DEVICES}/{}", pvc_node(Role::Block));
     json!({
         "name": BRIDGE,
         "image": image,
         "command": [
-            "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{PVC_DATA}"),
+            "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{}", pvc_node(Role::Block)),
         ],
         "resources": resources,
         "volumeDevices": [{"name": PVC, "devicePath": device}],
@@ -89,13 +90,14 @@ pub(super) fn bridge(image: &str, resources: &Value) -> Value {
 mod tests {
     use super::*;
     use crate::domain::inspection::NodeTask;
+    use crate::domain::osd::pvc::PerPvc;
     use crate::domain::osd::{Layout, Mode, ObjectStore};
     use crate::k8s::nodes::node_job::tests::{built_of, request};
 
     /// Returns the request of an agent for an OSD on a PVC that is to be encrypted or plain.
     fn on_pvc(encrypted: bool) -> NodeRequest {
         let target = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
-        NodeRequest { pvc: Some("set1-data-0a".to_owned()), target, ..request() }
+        NodeRequest { pvcs: Some(PerPvc::of_data("set1-data-0a".to_owned())), target, ..request() }
     }
 
     fn spec(request: &NodeRequest) -> Value {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::inspection::NodeRequest;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Layout, Mode, ObjectStore};
 use crate::k8s::nodes::node_job;
 use crate::k8s::osd::render_osd;
@@ -16,7 +17,11 @@ const KEY: &str = "rook-ceph-osd-encryption-key-set1-data-0a";
 
 fn on_pvc(encrypted: bool) -> NodeRequest {
     let target = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
-    NodeRequest { pvc: Some("set1-data-0a".to_owned()), target, ..node_job::tests::request() }
+    NodeRequest {
+        pvcs: Some(PerPvc::of_data("set1-data-0a".to_owned())),
+        target,
+        ..node_job::tests::request()
+    }
 }
 
 async fn create(script: Vec<Exchange>, request: &NodeRequest) -> Result<(), K8sError> {
@@ -71,7 +76,7 @@ async fn pvc_key_is_created_before_the_agent_and_an_existing_one_stays() {
 async fn agent_is_not_created_if_its_pvc_key_could_not_be() {
     let script = vec![on(SECRETS, 403, refusal(403, "Forbidden"))];
     assert!(matches!(create(script, &on_pvc(true)).await, Err(K8sError::Forbidden { .. })));
-    let long = NodeRequest { pvc: Some("p".repeat(226)), ..on_pvc(true) };
+    let long = NodeRequest { pvcs: Some(PerPvc::of_data("p".repeat(226))), ..on_pvc(true) };
     let error = create(Vec::new(), &long).await.unwrap_err().to_string();
     assert!(error.contains("a name of 255 characters"), "{error}");
 }

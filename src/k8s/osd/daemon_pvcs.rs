@@ -7,6 +7,10 @@ use crate::k8s::osd::fields::{env, label, text, volumes};
 
 /// Label of the device set, on PVCs and Deployments (pkg/operator/ceph/cluster/osd/labels.go, Rook v1.20.6).
 pub(crate) const DEVICE_SET: &str = "ceph.rook.io/DeviceSet";
+/// Label of the index in the device set, on PVCs (the same file).
+pub(crate) const SET_INDEX: &str = "ceph.rook.io/setIndex";
+/// Label of a PVC with `SET-TEMPLATE-INDEX` (the same file).
+pub(crate) const SET_PVC: &str = "ceph.rook.io/DeviceSetPVCId";
 /// Label of the PVC of the data, on Deployments (the same file).
 const DATA: &str = "ceph.rook.io/pvc";
 
@@ -15,7 +19,12 @@ pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {
     let label = |key: &str| label(deployment, key).filter(|value| !value.is_empty()).map(str::to_owned);
     let data = label(DATA);
     let is_on_pvc = data.is_some() || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true");
-    is_on_pvc.then(|| OnPvcs { data: data.or_else(|| only_pvc(deployment)), set: label(DEVICE_SET) })
+    is_on_pvc.then(|| OnPvcs {
+        data: data.or_else(|| only_pvc(deployment)),
+        db: None,
+        wal: None,
+        set: label(DEVICE_SET),
+    })
 }
 
 /// Returns the PVC of the pods, if they have one only.
@@ -45,7 +54,11 @@ mod tests {
     fn pvc_and_device_set_of_an_osd_are_read_from_its_labels() {
         let labels = json!({"ceph.rook.io/pvc": "set1-data-0a", "ceph.rook.io/DeviceSet": "set1"});
         let found = on_pvcs(&deployment(&labels, &json!([]), &["set1-data-0a", "set1-metadata-0b"]));
-        let expected = OnPvcs { data: Some("set1-data-0a".to_owned()), set: Some("set1".to_owned()) };
+        let expected = OnPvcs {
+            data: Some("set1-data-0a".to_owned()),
+            set: Some("set1".to_owned()),
+            ..OnPvcs::default()
+        };
         assert_eq!(found, Some(expected));
         assert_eq!(on_pvcs(&deployment(&json!({"ceph-osd-id": "3"}), &json!([]), &[])), None);
     }

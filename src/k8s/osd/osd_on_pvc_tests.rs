@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::inspection::RecordId;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 use crate::domain::policy::Declaration;
 use crate::k8s::osd::daemon;
@@ -14,7 +15,7 @@ const OLD: &str = "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11";
 /// Returns the start of a recreated OSD with the fsid of `deploy`.
 pub(in crate::k8s::osd) fn on_pvc(encrypted: bool) -> Deploy {
     let layout = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
-    Deploy { layout, pvc: Some(PVC.to_owned()), ..deploy() }
+    Deploy { layout, pvcs: Some(PerPvc::of_data(PVC.to_owned())), ..deploy() }
 }
 
 /// Returns the Deployment of the old OSD as a Rook release renders it.
@@ -43,7 +44,7 @@ fn reshaped(deploy: &Deploy, found: &Value) -> Result<Value, NoShape> {
     found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("4");
     found["status"] = json!({"replicas": 0});
     let declaration = Declaration { image: String::new(), ..declaration() };
-    reshape(deploy, deploy.pvc.as_deref().unwrap(), &found, &frame(&declaration))
+    reshape(deploy, &deploy.pvcs.as_ref().unwrap().data, &found, &frame(&declaration))
 }
 
 fn names(deployment: &Value) -> Vec<&str> {
@@ -138,7 +139,12 @@ fn plain_under_other_names() -> Value {
 /// Returns the start of the captured encrypted OSD, or of the same OSD without encryption.
 fn of_captured(encrypted: bool) -> Deploy {
     let fsid = "d5a5911e-f627-441e-a4dc-3d40d07df4e3".parse().unwrap();
-    Deploy { osd: OsdId(5), fsid, pvc: Some("set3-data-0r6h5b".to_owned()), ..on_pvc(encrypted) }
+    Deploy {
+        osd: OsdId(5),
+        fsid,
+        pvcs: Some(PerPvc::of_data("set3-data-0r6h5b".to_owned())),
+        ..on_pvc(encrypted)
+    }
 }
 
 /// Removes what the new Deployment does not get from the captured one.
@@ -262,7 +268,7 @@ fn deployment_of_another_shape_is_refused_with_what_is_missing() {
 #[test]
 fn encrypted_osd_on_a_pvc_can_be_activated_if_it_is_recreated() {
     assert_eq!(can_activate(&on_pvc(true)), Ok(()));
-    assert!(can_activate(&Deploy { pvc: None, ..on_pvc(true) }).is_err());
+    assert!(can_activate(&Deploy { pvcs: None, ..on_pvc(true) }).is_err());
     let fresh = Some(crate::domain::act::Fresh { replaces: None });
     assert!(can_activate(&Deploy { fresh, ..on_pvc(false) }).is_err());
     let new = reshaped(&on_pvc(true), &old(Rook::V1_18, false).deployment()).unwrap();

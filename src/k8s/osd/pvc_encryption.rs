@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::osd::pvc::{KEY_IN_SECRET, key_secret, mapping_name, mapping_path};
-use crate::domain::osd::{ClusterFsid, OsdId};
+use crate::domain::osd::{ClusterFsid, OsdId, Role};
 use crate::k8s::osd::fields::field;
 use crate::k8s::osd::osd_env::literals;
 use crate::k8s::osd::osd_object::set;
@@ -120,7 +120,7 @@ fn opening(copy: &Value, activate: &Value, names: &Names<'_>) -> Result<[Value; 
     let mounts = copy.get("volumeMounts").and_then(Value::as_array).cloned().unwrap_or_default();
     let with = |more: &[Value]| [mounts.as_slice(), more].concat();
     let key = json!({"name": KEY, "mountPath": "/etc/ceph", "readOnly": true});
-    let mapping = mapping_name(names.pvc);
+    let mapping = mapping_name(names.pvc, Role::Block);
     let mut open = copy_of(activate, OPEN, &with(&[mapper_mount(), key]));
     set(&mut open, &["command"], json!(["/bin/bash", "-c", OPEN_SCRIPT]));
     set(&mut open, &["env"], variables(names));
@@ -130,7 +130,7 @@ fn opening(copy: &Value, activate: &Value, names: &Names<'_>) -> Result<[Value; 
             set(&mut copy_opened, &[list], words.clone());
         }
     }
-    replace(&mut copy_opened, &device_path(copy, names), &mapping_path(names.pvc))?;
+    replace(&mut copy_opened, &device_path(copy, names), &mapping_path(names.pvc, Role::Block))?;
     let cryptsetup = |name: &str, action: &str, mounts: &[Value]| {
         let mut container = copy_of(activate, name, mounts);
         set(&mut container, &["command"], json!(["cryptsetup"]));
@@ -149,8 +149,8 @@ fn variables(names: &Names<'_>) -> Value {
         ("ROOK_CEPH_FSID", &names.cluster.to_string()),
         ("ROOK_ENCRYPTION_KEY_FILE_PATH", &format!("/etc/ceph/{KEY_FILE}")),
         ("ROOK_ENCRYPTION_BLOCK_PATH", &names.locked_block()),
-        ("ROOK_ENCRYPTION_DM_NAME", &mapping_name(names.pvc)),
-        ("ROOK_ENCRYPTION_DM_PATH", &mapping_path(names.pvc)),
+        ("ROOK_ENCRYPTION_DM_NAME", &mapping_name(names.pvc, Role::Block)),
+        ("ROOK_ENCRYPTION_DM_PATH", &mapping_path(names.pvc, Role::Block)),
     ])
 }
 

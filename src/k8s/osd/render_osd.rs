@@ -94,7 +94,7 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
 
 /// Checks whether a Deployment can start the OSD; the error says why not.
 pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
-    if deploy.pvc.is_some() {
+    if deploy.pvcs.is_some() {
         // The key of an encrypted one is in a Secret.
         return match deploy.fresh {
             Some(_) => {

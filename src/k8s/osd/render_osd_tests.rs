@@ -25,7 +25,7 @@ pub(crate) fn deploy() -> Deploy {
         device_type: Some("ssd".to_owned()),
         on_file: false,
         fresh: None,
-        pvc: None,
+        pvcs: None,
     }
 }
 

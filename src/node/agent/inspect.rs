@@ -51,7 +51,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
 fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
     let Search::One(found) = search else { return None };
     let proof = found.examine.proof.as_ref().filter(|_| found.examine.about == Some(request.old))?;
-    stack::foreign_layer(host, &found.disk, proof, request.pvc.as_deref()).map(NodeError::Refused)
+    stack::foreign_layer(host, &found.disk, proof, request.data_pvc()).map(NodeError::Refused)
 }
 
 /// Checks, before the OSD is stopped, that its new database can be created on the configured device.
@@ -92,7 +92,7 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
     if let Some(evidence) = &request.evidence {
         return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
     }
-    if let Some(pvc) = &request.pvc {
+    if let Some(pvc) = request.data_pvc() {
         return on_pvc::any(host, request, pvc, Sharing::WithTheDaemon).await;
     }
     if let Some(directory) = &request.directory {

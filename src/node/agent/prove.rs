@@ -47,7 +47,7 @@ pub(super) fn prove(
     }
     if verdict == Verdict::WipeOld {
         pieces_are_recorded(&evidence.auxiliary, &found.examine.auxiliary).map_err(NodeError::Refused)?;
-        if let Some(why) = stack::foreign_layer(host, &found.disk, &evidence.proof, request.pvc.as_deref()) {
+        if let Some(why) = stack::foreign_layer(host, &found.disk, &evidence.proof, request.data_pvc()) {
             return Err(NodeError::Refused(why));
         }
     }

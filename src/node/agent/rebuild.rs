@@ -163,7 +163,7 @@ fn unfinished(found: &FoundDisk, verdict: &Verdict) -> Option<OsdFsid> {
 /// Closes what device-mapper has on a disk that is the OSD's alone.
 async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
     let &Order { request, evidence, host, steps } = order;
-    if request.pvc.is_some() {
+    if request.pvcs.is_some() {
         return close_mappings(order, disk, verdict).await;
     }
     if !is_mapped(&evidence.proof) {

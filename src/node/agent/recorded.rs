@@ -20,7 +20,7 @@ use crate::node::volumes::seen;
 pub(super) fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
     let target = &request.target;
     let is_created = match target.mode {
-        Mode::Raw => (!target.encrypted || request.pvc.is_some()) && request.db.is_none(),
+        Mode::Raw => (!target.encrypted || request.pvcs.is_some()) && request.db.is_none(),
         Mode::Lvm => !request.on_file,
     };
     if target.store != ObjectStore::bluestore() || !is_created {
@@ -46,7 +46,7 @@ pub(super) async fn recorded(
             |found: &FoundDisk| same_disk::same_device(&evidence.device, &found.disk.identity).is_ok();
         return search::on_file(host, is_it).await;
     }
-    if let Some(pvc) = &request.pvc {
+    if let Some(pvc) = request.data_pvc() {
         return on_pvc::recorded(host, request, pvc, evidence, sharing).await;
     }
     let mut search = search::recorded(host, &evidence.device, request, sharing, |examine| {

@@ -101,7 +101,7 @@ impl CapabilityAnswer {
 ///
 /// `mapped`: the disk's content lies on device-mapper. On a PVC that can only be encryption.
 pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, mapped: bool) -> BTreeSet<String> {
-    if request.pvc.is_some() {
+    if request.pvcs.is_some() {
         let is_encrypted = mapped || request.target.encrypted;
         missing(&host.path, if is_encrypted { &["cryptsetup"] } else { &[] })
     } else if mapped || request.target.mode == Mode::Lvm {
@@ -143,6 +143,7 @@ fn missing(path: &str, tools: &[&str]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::osd::pvc::PerPvc;
     use crate::node::samples::{RELEASES, host, request, said};
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
         let cryptsetup = BTreeSet::from(["cryptsetup".to_owned()]);
         assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
         assert_eq!(missing_for_layers(&host, &request, true), all);
-        request.pvc = Some("x".into());
+        request.pvcs = Some(PerPvc::of_data("x".into()));
         assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
         assert_eq!(missing_for_layers(&host, &request, true), cryptsetup, "the old OSD is encrypted");
         request.target.encrypted = true;

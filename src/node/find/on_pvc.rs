@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::domain::inspection::{Evidence, NodeRequest, PVC_DATA, Proof};
+use crate::domain::inspection::{Evidence, NodeRequest, Proof, pvc_node};
+use crate::domain::osd::Role;
 use crate::domain::proof::finding::{DiskFinding, Layer};
 use crate::domain::proof::same_disk;
 use crate::node::disk::devices::{self, Disk};
@@ -85,7 +86,7 @@ fn supported(examine: DiskFinding) -> DiskFinding {
 
 /// Returns the device of the PVC by the node that the pod's init container made (`bridge`).
 async fn device(host: &Host, pvc: &str) -> Result<Disk, NodeError> {
-    let node = host.pvc.join(PVC_DATA);
+    let node = host.pvc.join(pvc_node(Role::Block));
     let refused = |why: String| NodeError::Refused(format!("the device of PVC {pvc}: {why}"));
     let number = devices::number_of(&node).map_err(refused)?;
     let disk = with_number(host, number).await?.map_err(refused)?;
@@ -185,7 +186,7 @@ mod tests {
         let why = found.unwrap_err();
         assert!(matches!(&why, NodeError::Refused(why) if why.contains("set1-data-0x")), "{why}");
         fs::create_dir_all(&host.pvc).unwrap();
-        fs::write(host.pvc.join(PVC_DATA), "").unwrap();
+        fs::write(host.pvc.join(pvc_node(Role::Block)), "").unwrap();
         let why = any(&host, &request("n1"), "x", Sharing::No).await.unwrap_err().to_string();
         assert!(why.ends_with("is not a block device"), "{why}");
     }

@@ -158,7 +158,7 @@ async fn role_of(
     if let Some((Role::Journal, _)) = named {
         return Ok(match on_device(disk, Role::Journal, osd_fsid).await? {
             PieceSeen::Old => Ok(Some(Role::Journal)),
-            other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
+            other @ (PieceSeen::Blank | PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing) => {
                 Err(format!("and its journal partition {} carries {other}", disk.described()))
             }
         });

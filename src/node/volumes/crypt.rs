@@ -45,7 +45,7 @@ pub(super) async fn examine(
             about,
         ));
     };
-    if !is_own_mapping(&open, label.osd_fsid, request.pvc.as_deref()) {
+    if !is_own_mapping(&open, label.osd_fsid, request.data_pvc()) {
         let what =
             format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
         return Ok(DiskFinding::other(what, about));
@@ -92,7 +92,7 @@ fn labelled(label: Option<Label>, request: &NodeRequest) -> DiskFinding {
 /// Returns the text for a header that is not open, and who else it belongs to by its names.
 fn not_open(header: &LuksHeader, request: &NodeRequest) -> String {
     let differs = |found: &Option<String>, own: String| found.as_ref().is_some_and(|found| *found != own);
-    let belongs = match &request.pvc {
+    let belongs = match request.data_pvc() {
         Some(pvc) if differs(&header.label, luks::label_of(pvc)) => ": the device belongs to another PVC",
         Some(_) if differs(&header.subsystem, luks::subsystem_of(request.cluster)) => {
             ": the device belongs to another cluster"
@@ -116,6 +116,7 @@ fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
 mod tests {
     use super::*;
     use crate::domain::osd::DeviceIdentity;
+    use crate::domain::osd::pvc::PerPvc;
     use crate::node::samples::{bare_disk, host, request};
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(not_open(&header(None, None), &request), "LUKS h, not open");
         let other = header(Some("pvc_name=y"), Some(ours.clone()));
         assert_eq!(not_open(&other, &request), format!("a LUKS header of pvc_name=y, {ours}, not open"));
-        request.pvc = Some("x".into());
+        request.pvcs = Some(PerPvc::of_data("x".into()));
         let text =
             format!("a LUKS header of pvc_name=y, {ours}, not open: the device belongs to another PVC");
         assert_eq!(not_open(&other, &request), text);
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(not_open(&foreign, &request), text);
         let own = header(Some("pvc_name=x"), Some(ours.clone()));
         assert_eq!(not_open(&own, &request), format!("a LUKS header of pvc_name=x, {ours}, not open"));
-        request.pvc = Some("a-name-longer-than-the-label-of-a-header-by-far".into());
+        request.pvcs = Some(PerPvc::of_data("a-name-longer-than-the-label-of-a-header-by-far".into()));
         let cut = header(Some("pvc_name=a-name-longer-than-the-label-of-a-head"), Some(ours.clone()));
         assert!(!not_open(&cut, &request).contains("another"), "the label is cut at 47 characters");
     }
@@ -184,7 +185,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (host, disk) = (host(root.path()), bare_disk(&[], 1));
         let mut request = request("n1");
-        (request.pvc, request.target.encrypted) = (Some("x".into()), true);
+        (request.pvcs, request.target.encrypted) = (Some(PerPvc::of_data("x".into())), true);
         let uuid = luks::header_uuid(&request.record);
         let header = LuksHeader { uuid, label: None, subsystem: None };
         let found = examine(&host, &disk, &header, &request, Moment::Held).await.unwrap();

@@ -20,8 +20,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::osd::ClusterFsid;
 use crate::domain::osd::pvc::{KEY_IN_SECRET, key_secret, mapping_name};
+use crate::domain::osd::{ClusterFsid, Role};
 use crate::node::disk::devices::Disk;
 use crate::node::disk::wipe::ExclusiveDisk;
 use crate::node::error::NodeError;
@@ -106,7 +106,7 @@ pub(crate) async fn while_open<T>(
     pvc: &str,
     work: impl AsyncFnOnce(&Path) -> Result<T, NodeError>,
 ) -> Result<T, NodeError> {
-    let name = mapping_name(pvc);
+    let name = mapping_name(pvc, Role::Block);
     within(
         host,
         Change::LuksOpen { device: &disk.node, mapping: &name, key: &host.key, read_only: false },

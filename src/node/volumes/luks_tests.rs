@@ -1,11 +1,12 @@
 //! Tests of names, keys and header files; those with a kernel's device-mapper are the lab's.
 
 use super::*;
+use crate::domain::osd::pvc::PerPvc;
 use crate::node::samples::{host, request};
 
 fn encrypted() -> NodeRequest {
     let mut request = request("n1");
-    (request.pvc, request.target.encrypted) = (Some("set1-data-0x".into()), true);
+    (request.pvcs, request.target.encrypted) = (Some(PerPvc::of_data("set1-data-0x".into())), true);
     request
 }
 

@@ -91,7 +91,7 @@ fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
         PieceLocation::Volume { group, size_bytes, .. } if piece.role == wanted => {
             Some((group.as_str(), *size_bytes))
         }
-        PieceLocation::Volume { .. } | PieceLocation::Device(_) => None,
+        PieceLocation::Volume { .. } | PieceLocation::Device(_) | PieceLocation::Pvc { .. } => None,
     })
 }
 

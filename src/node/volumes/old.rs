@@ -236,7 +236,7 @@ impl Main<'_> {
         }
         Ok(match pieces::on_device(&part, role, self.request.old).await? {
             PieceSeen::Old => Ok(PieceLocation::Device(part.identity)),
-            other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
+            other @ (PieceSeen::Blank | PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing) => {
                 Err(format!("its {role}, the partition {}, carries {other}", part.described()))
             }
         })

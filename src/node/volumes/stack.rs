@@ -6,7 +6,7 @@
 //! when it is inspected and again when its rebuild starts.
 
 use crate::domain::inspection::Proof;
-use crate::domain::osd::{OsdFsid, pvc};
+use crate::domain::osd::{OsdFsid, Role, pvc};
 use crate::node::disk::devices::Disk;
 use crate::node::host::Host;
 use crate::node::volumes::mapped::Mapped;
@@ -52,7 +52,7 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof, pvc: Option<&str>) -
 pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid, pvc: Option<&str>) -> bool {
     let rest = mapped.name.strip_prefix(&format!("ceph-{osd_fsid}-"));
     rest.is_some_and(|rest| rest.ends_with("-dmcrypt"))
-        || pvc.is_some_and(|pvc| mapped.name == pvc::mapping_name(pvc))
+        || pvc.is_some_and(|pvc| mapped.name == pvc::mapping_name(pvc, Role::Block))
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ impl World {
             uid: "uid-pvc-0".to_owned(),
             volume: Some(BoundVolume { name: "pv-0".to_owned(), uid: Some("uid-pv-0".to_owned()) }),
             set: Some(SET.to_owned()),
+            index: Some("0".to_owned()),
+            template: Some("data".to_owned()),
             phase: "Bound".to_owned(),
             is_deleted: false,
             is_block: true,

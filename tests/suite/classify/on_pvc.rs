@@ -13,7 +13,8 @@ const PVC: &str = "set1-data-0abc";
 
 /// Puts the raw OSD on a bound PVC of a set that declares what the OSD is.
 fn on_pvc(w: &mut World) {
-    w.daemon(RAW).on_pvcs = Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()) });
+    w.daemon(RAW).on_pvcs =
+        Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()), ..OnPvcs::default() });
     w.seen.kube.pvcs.insert(PVC.to_owned(), bound_pvc());
     let set = DeviceSet { name: "set1".to_owned(), encrypted: false, templates: vec!["data".to_owned()] };
     w.seen.kube.declaration.storage.sets = vec![set];

@@ -148,7 +148,11 @@ fn plan_with_a_pool_of_size_2_grows_with_the_osds() {
 fn plan_of_osds_on_pvcs_grows_with_the_osds() {
     let of = |hosts| {
         let mut seen = seen(&with_pool(hosts, &RBD));
-        let on = OnPvcs { data: Some("set1-data-0a".to_owned()), set: Some("set1".to_owned()) };
+        let on = OnPvcs {
+            data: Some("set1-data-0a".to_owned()),
+            set: Some("set1".to_owned()),
+            ..OnPvcs::default()
+        };
         seen.kube.daemons.values_mut().for_each(|daemon| daemon.on_pvcs = Some(on.clone()));
         seen
     };

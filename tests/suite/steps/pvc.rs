@@ -3,6 +3,7 @@
 use osd_migrate::domain::act::Deploy;
 use osd_migrate::domain::ledger::RecordedPvc;
 use osd_migrate::domain::observation::{OnPvcs, Pvc};
+use osd_migrate::domain::osd::pvc::PerPvc;
 
 use super::*;
 use crate::support::build::bound_pvc;
@@ -13,9 +14,9 @@ const PVC: &str = "set1-data-0a";
 fn on_pvc(world: World, encrypted: bool) -> World {
     world.with(|w| {
         let pvc = bound_pvc();
-        w.record(OSD).pvc = RecordedPvc::of(PVC, &pvc);
+        w.record(OSD).pvcs = RecordedPvc::of(PVC, &pvc).map(PerPvc::of_data);
         w.record(OSD).target.encrypted = encrypted;
-        let on = OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()) };
+        let on = OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()), ..OnPvcs::default() };
         w.daemon(OSD).on_pvcs = Some(on);
         w.seen.kube.pvcs.insert(PVC.to_owned(), pvc);
     })
@@ -61,7 +62,7 @@ fn agent_of_an_osd_on_a_pvc_gets_the_pvc_and_its_key() {
         let saved = on_pvc(World::destroyed(OSD).fenced(OSD), encrypted).saved("rebuild");
         let next = saved.plan();
         let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { panic!("{next:?}") };
-        assert_eq!(request.pvc.as_deref(), Some(PVC));
+        assert_eq!(request.data_pvc(), Some(PVC));
         assert_eq!(request.pvc_with_key(), encrypted.then_some(PVC));
     }
 }
@@ -71,10 +72,10 @@ fn new_osd_on_a_pvc_is_deployed_at_the_path_that_rook_reads() {
     for (encrypted, path) in [(false, "/mnt/set1-data-0a"), (true, "/dev/mapper/set1-data-0a-block-dmcrypt")]
     {
         let next = on_pvc(World::prepared(OSD).fenced(OSD).saved("new"), encrypted).plan();
-        let Next::Do(Act::Kube(KubeAct::Deploy(Deploy { block_path, pvc, .. }))) = next else {
+        let Next::Do(Act::Kube(KubeAct::Deploy(Deploy { block_path, pvcs, .. }))) = next else {
             panic!("{next:?}")
         };
-        assert_eq!((block_path.as_str(), pvc.as_deref()), (path, Some(PVC)));
+        assert_eq!((block_path.as_str(), pvcs), (path, Some(PerPvc::of_data(PVC.to_owned()))));
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) fn bound_pvc() -> Pvc {
         uid: "uid-of-pvc".to_owned(),
         volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
         set: Some("set1".to_owned()),
+        index: Some("0".to_owned()),
+        template: Some("data".to_owned()),
         phase: "Bound".to_owned(),
         is_deleted: false,
         is_block: true,
