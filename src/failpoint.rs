@@ -10,6 +10,8 @@
 //! | `open` | the agent found the disk and its content, before it opens the disk exclusively |
 //! | `wipe` | the agent opened the disk exclusively and proved it again, before the first write |
 //! | `pieces` | the agent wrote its tombstone, before it clears the OSD's parts on other devices |
+//! | `header` | the agent cleared the disk and the parts, before LUKS headers and ceph-volume |
+//! | `mapping` | the agent opened the mappings of LUKS headers, before ceph-volume |
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

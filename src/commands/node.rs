@@ -38,7 +38,7 @@ pub(super) async fn node(command: &NodeCommand) -> Exit {
     match command {
         NodeCommand::Agent => exit(serve(environment).await),
         NodeCommand::Inventory => exit(inventory(environment).await),
-        NodeCommand::Bridge { from, to } => exit(node::bridge(from, to)),
+        NodeCommand::Bridge { paths } => exit(node::bridge(paths)),
     }
 }
 

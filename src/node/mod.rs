@@ -10,6 +10,7 @@
 //! | `agent` | the tasks: inspect, rebuild, restore the slot, clear |
 //! | `inventory` | all disks of a node and the OSDs on them |
 //! | `find` | the disk of a request, and its content |
+//! | `pvc` | devices of PVCs; database and log on PVCs of their own |
 //! | `create` | how a new OSD is created |
 //! | `volumes` | OSDs on logical volumes: created, found again, removed |
 //! | `legacy` | OSDs on partitions, with parts on other devices, in directories |
@@ -28,6 +29,7 @@ mod find;
 mod host;
 mod inventory;
 mod legacy;
+mod pvc;
 #[cfg(test)]
 mod samples;
 mod state;

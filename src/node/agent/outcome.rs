@@ -12,6 +12,7 @@ use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::volumes::luks::HEADER_BYTES;
+use crate::node::volumes::removal::is_piece_mapped;
 
 /// The agent's last observation, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -35,8 +36,11 @@ pub(super) fn inspection(
     asked: &CapabilityAnswer,
 ) -> Inspection {
     let mut capability = asked.capability.clone();
-    let is_on_volumes =
-        |examine: &DiskFinding| examine.layer.is_some() || examine.proof.as_ref().is_some_and(is_mapped);
+    let is_on_volumes = |examine: &DiskFinding| {
+        examine.layer.is_some()
+            || examine.proof.as_ref().is_some_and(is_mapped)
+            || examine.auxiliary.iter().any(is_piece_mapped)
+    };
     let mapped = matches!(&search, Search::One(found) if is_on_volumes(&found.examine));
     capability.missing_tools.extend(capability::missing_for_layers(host, request, mapped));
     match search {

@@ -1,10 +1,10 @@
 //! The rebuild: the new OSD in place of the recorded one, on the same disk. `rebuild` has all steps in their
 //! order, the destructive ones among them. Only what the disk still needs is done.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::domain::inspection::{Content, NodeRequest};
-use crate::domain::osd::{Mode, OsdFsid};
+use crate::domain::osd::{Mode, OsdFsid, Role};
 use crate::domain::proof::is_mapped;
 use crate::domain::proof::verdict::Verdict;
 use crate::node::agent::outcome::Outcome;
@@ -25,6 +25,8 @@ use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::legacy::pieces;
+use crate::node::pvc::device::node_of;
+use crate::node::pvc::hold::{self, HeldPart};
 use crate::node::state::lock::OsdLock;
 use crate::node::steps::Steps;
 use crate::node::tools::command::{QUICK, run};
@@ -33,8 +35,8 @@ use crate::node::volumes::{luks, make};
 
 /// Creates the new OSD on the recorded disk.
 ///
-/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify; on a PVC that is to be
-/// encrypted, a LUKS header after the clearing. Up to the tombstone, a failure leaves the old OSD whole.
+/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify; on PVCs that are to be
+/// encrypted, LUKS headers after the clearing. Up to the tombstone, a failure leaves the old OSD whole.
 pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let evidence = match luks::check_key(host, request).and_then(|()| evidence_of(request)) {
         Ok(evidence) => evidence,
@@ -57,6 +59,7 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         let Some(verdict) = prove(order, &found, &asked)? else {
             return if request.on_file { file_disk::detach(host).await.map(|()| None) } else { Ok(None) };
         };
+        let parts = steps.time("parts", hold::prove(host, request, evidence, &verdict)).await?;
         // Only one agent changes volumes at a time: locked up to the new OSD.
         let _lock = lock_volumes(order)?;
         let (disk, unfinished) = release(order, &found, &verdict, &mut file).await?;
@@ -72,6 +75,7 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
             steps.time("prove", prove_again(order, &disk, &verdict, unfinished)).await?;
             prove_database(order).await?;
             let pieces = pieces::take(host, evidence, request.old, &verdict).await?;
+            let parts = hold::hold(host, request, evidence, &verdict, parts).await?;
             #[cfg(feature = "failpoint")]
             crate::failpoint::pause_agent(&host.state, "wipe");
             let wipe = async {
@@ -83,15 +87,18 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
                 for piece in pieces {
                     piece.clear().await?;
                 }
+                for part in &parts {
+                    part.wipe(host, request).await?;
+                }
                 exclusive.clear(&disk, &host.sys_block, &host.dev).await
             };
             steps.time("wipe", wipe).await?;
             #[cfg(feature = "failpoint")]
             crate::failpoint::pause_agent(&host.state, "header");
             if let Some(pvc) = request.pvc_with_key() {
-                steps.time("header", luks::write_header(host, request, pvc, &exclusive)).await?;
+                steps.time("header", write_headers(order, pvc, &exclusive, &parts)).await?;
             }
-            drop(exclusive); // osd-migrate's last write is done; mkfs opens the disk exclusively itself
+            drop((exclusive, parts)); // osd-migrate's last write is done; mkfs opens the devices exclusively
             steps.time("settle", settle()).await;
         }
         // Prepare the new OSD.
@@ -206,6 +213,21 @@ async fn remove_volume(
     Ok(())
 }
 
+/// Writes the LUKS headers of the new OSD: that of the data, then those of its parts on other PVCs.
+async fn write_headers(
+    order: &Order<'_>,
+    pvc: &str,
+    data: &ExclusiveDisk,
+    parts: &[HeldPart<'_>],
+) -> Result<(), NodeError> {
+    let &Order { request, host, .. } = order;
+    luks::write_header(host, request, (pvc, Role::Block), data).await?;
+    for part in parts {
+        part.write_header(host, request).await?;
+    }
+    Ok(())
+}
+
 /// Waits until the host's udevd has seen what was removed: ceph-volume asks lsblk, and lsblk asks udevd's
 /// database.
 ///
@@ -221,9 +243,15 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
         steps.time("auxiliary", removal::auxiliary(host, request, evidence)).await?;
     }
     match request.target.mode {
-        Mode::Raw => match request.pvc_with_key() {
-            Some(pvc) => luks::while_open(host, disk, pvc, async |node| encrypted(order, node).await).await,
-            None => prepare(order, Given::Disk(&disk.node)).await,
+        Mode::Raw => match &request.pvcs {
+            Some(pvcs) if request.target.encrypted => {
+                luks::while_open(host, pvcs, async |nodes| encrypted(order, nodes).await).await
+            }
+            Some(pvcs) => {
+                let nodes: Vec<_> = pvcs.iter().map(|(role, _)| (role, node_of(host, role))).collect();
+                prepare(order, Given::Devices(&nodes)).await
+            }
+            None => prepare(order, Given::Devices(&[(Role::Block, disk.node.clone())])).await,
         },
         Mode::Lvm => {
             let volumes = steps.time("volumes", make::make(host, request, evidence, disk)).await?;
@@ -234,12 +262,12 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
     }
 }
 
-/// Creates the new OSD in the mapping of a LUKS header.
-async fn encrypted(order: &Order<'_>, mapping: &Path) -> Result<String, NodeError> {
+/// Creates the new OSD in the mappings of LUKS headers.
+async fn encrypted(order: &Order<'_>, mappings: &[(Role, PathBuf)]) -> Result<String, NodeError> {
     settle().await;
     #[cfg(feature = "failpoint")]
     crate::failpoint::pause_agent(&order.host.state, "mapping");
-    prepare(order, Given::Disk(mapping)).await
+    prepare(order, Given::Devices(mappings)).await
 }
 
 async fn prepare(order: &Order<'_>, given: Given<'_>) -> Result<String, NodeError> {

@@ -37,7 +37,8 @@ async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeErr
                     .about
                     .ok_or_else(|| NodeError::Refused("the disk does not name an OSD".to_owned()))?;
                 if let Some(pvc) = request.pvc_with_key() {
-                    let key = luks::read(host, &found.disk, pvc, async |node| label::read_key(node).await);
+                    let key =
+                        luks::read(host, request, &found.disk, pvc, async |node| label::read_key(node).await);
                     let key = key.await?;
                     return mons::osd_new(host, fsid, request.osd, &key).await;
                 }

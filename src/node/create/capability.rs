@@ -154,6 +154,17 @@ mod tests {
         }
     }
 
+    /// Every release that knows `--osd-id` also takes database and log, so nothing else is asked.
+    #[test]
+    fn raw_prepare_takes_database_and_log_in_each_release() {
+        for release in RELEASES {
+            let help = said(release, "raw-prepare-help.txt");
+            for option in ["[--block.db BLOCK_DB]", "[--block.wal BLOCK_WAL]"] {
+                assert!(help.contains(option), "{release}: {option}");
+            }
+        }
+    }
+
     #[test]
     fn osd_id_option_is_recognised_as_a_whole_word() {
         for release in RELEASES {

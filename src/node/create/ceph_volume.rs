@@ -7,6 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::domain::inspection::NodeRequest;
+use crate::domain::osd::Role;
 use crate::node::create::shim;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
@@ -32,18 +33,24 @@ pub(crate) struct Prepared {
 /// Target of a prepare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given<'a> {
-    /// A disk, for `raw prepare`.
-    Disk(&'a Path),
+    /// Devices of the parts, for `raw prepare`.
+    Devices(&'a [(Role, PathBuf)]),
     /// Existing volumes, for `lvm prepare`.
     Volumes(&'a NewVolumes),
 }
 
 fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
-    let (mode, data) = match given {
-        Given::Disk(node) => ("raw", node.display().to_string()),
-        Given::Volumes(volumes) => ("lvm", volumes.data.clone()),
+    let mode = match given {
+        Given::Devices(_) => "raw",
+        Given::Volumes(_) => "lvm",
     };
-    let mut args: Vec<String> = [mode, "prepare", "--bluestore", "--data", &data].map(str::to_owned).into();
+    let mut args: Vec<String> = [mode, "prepare", "--bluestore"].map(str::to_owned).into();
+    match given {
+        Given::Devices(devices) => args.extend(
+            devices.iter().flat_map(|(role, node)| [option(*role).to_owned(), node.display().to_string()]),
+        ),
+        Given::Volumes(volumes) => args.extend(["--data".to_owned(), volumes.data.clone()]),
+    }
     args.extend(["--osd-id".to_owned(), request.osd.0.to_string()]);
     if let Given::Volumes(volumes) = given {
         args.extend(["--osd-fsid".to_owned(), volumes.fsid.to_string()]);
@@ -55,6 +62,15 @@ fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
         args.extend(["--crush-device-class".to_owned(), class.clone()]);
     }
     args
+}
+
+/// Returns the option for the device of a part.
+fn option(role: Role) -> &'static str {
+    match role {
+        Role::Db => "--block.db",
+        Role::Wal => "--block.wal",
+        Role::Block | Role::Data | Role::Journal => "--data",
+    }
 }
 
 /// Prepares the OSD.
@@ -147,8 +163,15 @@ mod tests {
     fn ceph_volume_prepare_arguments_are_exact() {
         let mut request = request("n1");
         let said = |request: &NodeRequest, given: Given<'_>| words(CEPH_VOLUME, &args(request, &given));
-        let disk = Given::Disk(Path::new("/dev/sdb1"));
+        let mut devices = vec![(Role::Block, PathBuf::from("/dev/sdb1"))];
+        let disk = Given::Devices(&devices);
         assert_eq!(said(&request, disk), "ceph-volume raw prepare --bluestore --data /dev/sdb1 --osd-id 1");
+        devices.extend([(Role::Db, PathBuf::from("/pvc/db")), (Role::Wal, PathBuf::from("/pvc/wal"))]);
+        assert_eq!(
+            said(&request, Given::Devices(&devices)),
+            "ceph-volume raw prepare --bluestore --data /dev/sdb1 --block.db /pvc/db --block.wal /pvc/wal \
+             --osd-id 1"
+        );
         let fsid = request.old;
         let mut volumes = NewVolumes { fsid, data: "ceph-F/osd-block-F".into(), db: None, wal: None };
         request.device_class = Some("nvme".into());

@@ -41,6 +41,11 @@ impl Label {
         Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
     }
 
+    /// Returns a text for people.
+    pub(crate) fn described(&self) -> String {
+        format!("`{}` of OSD {}", self.part, self.osd_fsid)
+    }
+
     /// Returns the role of the device.
     pub(crate) fn role(&self) -> Option<Role> {
         match self.part.as_str() {

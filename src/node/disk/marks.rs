@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::domain::proof::finding::LuksHeader;
 use crate::node::disk::devices::Disk;
 use crate::node::disk::label;
 use crate::node::disk::table::{self, Signature};
@@ -36,6 +37,31 @@ pub(crate) enum Marks {
     },
     /// Nothing.
     None,
+}
+
+impl Marks {
+    /// Returns the LUKS header, if the device is encrypted.
+    pub(crate) fn luks(&self) -> Option<LuksHeader> {
+        match self {
+            Self::Signed(signature) => signature.luks(),
+            Self::Tombstone(_) | Self::Label | Self::LabelCopy(_) | Self::Data { .. } | Self::None => None,
+        }
+    }
+
+    /// Returns a text for people.
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Tombstone(stone) => stone.into_content().to_string(),
+            Self::Label => "a BlueStore label".to_owned(),
+            Self::LabelCopy(place) => format!("a copy of a BlueStore label at byte {place}"),
+            Self::Signed(signature) => format!(
+                "a signature of {}",
+                signature.kind.or(signature.table).as_deref().unwrap_or("several kinds")
+            ),
+            Self::Data { .. } => "data without a signature".to_owned(),
+            Self::None => "nothing".to_owned(),
+        }
+    }
 }
 
 /// Returns the marks of a disk.

@@ -221,17 +221,13 @@ pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<P
             if role != Role::Journal && (label.osd_fsid, label.role()) == (old, Some(role)) {
                 PieceSeen::Old
             } else {
-                PieceSeen::Other(format!("`{}` of OSD {}", label.part, label.osd_fsid))
+                PieceSeen::Other(label.described())
             }
         }
-        Marks::Tombstone(tombstone) => PieceSeen::Other(tombstone.into_content().to_string()),
-        Marks::Signed(signature) => PieceSeen::Other(format!(
-            "a signature of {}",
-            signature.kind.or(signature.table).as_deref().unwrap_or("several kinds")
-        )),
-        Marks::LabelCopy(place) => PieceSeen::Other(format!("a copy of a BlueStore label at byte {place}")),
-        Marks::Data { .. } => PieceSeen::Other("data without a signature".to_owned()),
         Marks::None => PieceSeen::Other("partitions".to_owned()),
+        marks @ (Marks::Tombstone(_) | Marks::Signed(_) | Marks::LabelCopy(_) | Marks::Data { .. }) => {
+            PieceSeen::Other(marks.described())
+        }
     })
 }
 

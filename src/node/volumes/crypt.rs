@@ -28,11 +28,11 @@ pub(super) async fn examine(
     if let Some(examine) = recorded(&header.uuid, request) {
         return Ok(examine);
     }
-    if let Some(pvc) = request.pvc_with_key().filter(|_| header.uuid == luks::header_uuid(&request.record)) {
+    if let Some(pvc) = request.data_pvc().filter(|_| luks::is_of_record(&header.uuid, request, Role::Block)) {
         return of_record(host, disk, pvc, request, moment).await;
     }
     let Some(open) = opened(Mapped::over(host, &disk.holders)) else {
-        return Ok(DiskFinding::other(not_open(header, request), None));
+        return Ok(DiskFinding::other(not_open(header, request, request.data_pvc()), None));
     };
     let header = &header.uuid;
     let Some(label) = label_on(&open.node).await? else {
@@ -45,7 +45,7 @@ pub(super) async fn examine(
             about,
         ));
     };
-    if !is_own_mapping(&open, label.osd_fsid, request.data_pvc()) {
+    if !is_own_mapping(&open, label.osd_fsid, request.data_pvc().map(|pvc| (pvc, Role::Block))) {
         let what =
             format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
         return Ok(DiskFinding::other(what, about));
@@ -70,7 +70,7 @@ async fn of_record(
 ) -> Result<DiskFinding, NodeError> {
     let label = match moment {
         Moment::Held => None,
-        Moment::Asked => luks::read(host, disk, pvc, async |node| label_on(node).await).await?,
+        Moment::Asked => luks::read(host, request, disk, pvc, async |node| label_on(node).await).await?,
     };
     Ok(labelled(label, request))
 }
@@ -89,10 +89,20 @@ fn labelled(label: Option<Label>, request: &NodeRequest) -> DiskFinding {
     DiskFinding::other(format!("`{}` of OSD {fsid} in the LUKS header of this record", label.part), None)
 }
 
+/// Returns the label in the open mapping of an encrypted device; the outer none if no mapping is open.
+pub(crate) async fn label_within(host: &Host, disk: &Disk) -> Result<Option<Option<Label>>, NodeError> {
+    match opened(Mapped::over(host, &disk.holders)) {
+        Some(open) => label_on(&open.node).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 /// Returns the text for a header that is not open, and who else it belongs to by its names.
-fn not_open(header: &LuksHeader, request: &NodeRequest) -> String {
+///
+/// `pvc`: the PVC whose device has the header, if it is one.
+pub(crate) fn not_open(header: &LuksHeader, request: &NodeRequest, pvc: Option<&str>) -> String {
     let differs = |found: &Option<String>, own: String| found.as_ref().is_some_and(|found| *found != own);
-    let belongs = match request.data_pvc() {
+    let belongs = match pvc {
         Some(pvc) if differs(&header.label, luks::label_of(pvc)) => ": the device belongs to another PVC",
         Some(_) if differs(&header.subsystem, luks::subsystem_of(request.cluster)) => {
             ": the device belongs to another cluster"
@@ -135,29 +145,35 @@ mod tests {
     }
     #[test]
     fn closed_luks_header_is_described_by_its_names() {
-        let mut request = request("n1");
+        let request = request("n1");
         let header = |label: Option<&str>, subsystem: Option<String>| LuksHeader {
             uuid: "h".into(),
             label: label.map(str::to_owned),
             subsystem,
         };
         let ours = luks::subsystem_of(request.cluster);
-        assert_eq!(not_open(&header(None, None), &request), "LUKS h, not open");
+        assert_eq!(not_open(&header(None, None), &request, None), "LUKS h, not open");
         let other = header(Some("pvc_name=y"), Some(ours.clone()));
-        assert_eq!(not_open(&other, &request), format!("a LUKS header of pvc_name=y, {ours}, not open"));
-        request.pvcs = Some(PerPvc::of_data("x".into()));
+        let of_x = |header: &LuksHeader| not_open(header, &request, Some("x"));
+        assert_eq!(
+            not_open(&other, &request, None),
+            format!("a LUKS header of pvc_name=y, {ours}, not open")
+        );
         let text =
             format!("a LUKS header of pvc_name=y, {ours}, not open: the device belongs to another PVC");
-        assert_eq!(not_open(&other, &request), text);
+        assert_eq!(of_x(&other), text);
         let foreign = header(Some("pvc_name=x"), Some("ceph_fsid=z".into()));
         let text =
             "a LUKS header of pvc_name=x, ceph_fsid=z, not open: the device belongs to another cluster";
-        assert_eq!(not_open(&foreign, &request), text);
+        assert_eq!(of_x(&foreign), text);
         let own = header(Some("pvc_name=x"), Some(ours.clone()));
-        assert_eq!(not_open(&own, &request), format!("a LUKS header of pvc_name=x, {ours}, not open"));
-        request.pvcs = Some(PerPvc::of_data("a-name-longer-than-the-label-of-a-header-by-far".into()));
+        assert_eq!(of_x(&own), format!("a LUKS header of pvc_name=x, {ours}, not open"));
+        let long = "a-name-longer-than-the-label-of-a-header-by-far";
         let cut = header(Some("pvc_name=a-name-longer-than-the-label-of-a-head"), Some(ours.clone()));
-        assert!(!not_open(&cut, &request).contains("another"), "the label is cut at 47 characters");
+        assert!(
+            !not_open(&cut, &request, Some(long)).contains("another"),
+            "the label is cut at 47 characters"
+        );
     }
 
     #[test]
@@ -186,7 +202,7 @@ mod tests {
         let (host, disk) = (host(root.path()), bare_disk(&[], 1));
         let mut request = request("n1");
         (request.pvcs, request.target.encrypted) = (Some(PerPvc::of_data("x".into())), true);
-        let uuid = luks::header_uuid(&request.record);
+        let uuid = luks::header_uuid(&request.record, Role::Block);
         let header = LuksHeader { uuid, label: None, subsystem: None };
         let found = examine(&host, &disk, &header, &request, Moment::Held).await.unwrap();
         assert_eq!(found.content, Tombstone::of(&request).into_content());

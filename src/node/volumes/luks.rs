@@ -3,7 +3,8 @@
 //!
 //! The agent writes the header, not ceph-volume. A header of ceph-volume is anonymous until a second command
 //! names it, and ceph-volume sends its passphrase to the mons. This header has a uuid that follows from the
-//! record, so that an empty one says whose it is; its label and subsystem are those of Rook.
+//! record, so that an empty one says whose it is; its label and subsystem are those of Rook. Database and log
+//! on PVCs of their own get a header each, with the same key, as in Rook.
 //!
 //! The header is made in a file, and then written in place of the tombstone while the device is open
 //! exclusively, its first sector last. The first sector has everything by which a header is recognised. So at
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::osd::pvc::{KEY_IN_SECRET, key_secret, mapping_name};
+use crate::domain::inspection::{NodeRequest, RecordId, pvc_node};
+use crate::domain::osd::pvc::{KEY_IN_SECRET, PerPvc, key_secret, mapping_name};
 use crate::domain::osd::{ClusterFsid, Role};
 use crate::node::disk::devices::Disk;
 use crate::node::disk::wipe::ExclusiveDisk;
@@ -45,9 +46,21 @@ const NO_PERMISSION: i32 = 2;
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
-/// Returns the uuid of the header that is written for a record.
-pub(super) fn header_uuid(record: &RecordId) -> String {
-    Uuid::new_v5(&NAMESPACE, record.0.as_bytes()).to_string()
+/// Returns the uuid of the header that is written for a record, by what the OSD has on the device.
+pub(crate) fn header_uuid(record: &RecordId, role: Role) -> String {
+    let name = match role {
+        Role::Db => format!("{record}-db"),
+        Role::Wal => format!("{record}-wal"),
+        Role::Block | Role::Data | Role::Journal => record.to_string(),
+    };
+    Uuid::new_v5(&NAMESPACE, name.as_bytes()).to_string()
+}
+
+/// Returns whether a header is the one that is written for the record of a request.
+///
+/// A record that does not encrypt writes none.
+pub(crate) fn is_of_record(uuid: &str, request: &NodeRequest, role: Role) -> bool {
+    request.pvc_with_key().is_some() && uuid == header_uuid(&request.record, role)
 }
 
 /// Returns Rook's label of the header on a PVC, as the header shows it.
@@ -63,7 +76,7 @@ pub(super) fn subsystem_of(cluster: ClusterFsid) -> String {
 /// Returns the name of the mapping in which an agent only reads.
 ///
 /// It is not Rook's name: Rook would take a mapping of that name for its own, although it is read-only.
-fn reading_name(pvc: &str) -> String {
+pub(super) fn reading_name(pvc: &str) -> String {
     format!("{pvc}-osd-migrate")
 }
 
@@ -79,17 +92,17 @@ pub(crate) fn check_key(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     }
 }
 
-/// Writes the header for the new OSD over the tombstone.
+/// Writes the header for the new OSD over the tombstone, on the device of a PVC with that role.
 pub(crate) async fn write_header(
     host: &Host,
     request: &NodeRequest,
-    pvc: &str,
+    (pvc, role): (&str, Role),
     disk: &ExclusiveDisk,
 ) -> Result<(), NodeError> {
     let file = HeaderFile::make(&host.scratch)?;
     Change::LuksFormat {
         file: &file.0,
-        uuid: &header_uuid(&request.record),
+        uuid: &header_uuid(&request.record, role),
         label: &label_of(pvc),
         subsystem: &subsystem_of(request.cluster),
         key: &host.key,
@@ -99,22 +112,44 @@ pub(crate) async fn write_header(
     disk.write_header(file.read()?).await
 }
 
-/// Calls `work` with the path of the mapping that Rook also opens, and closes the mapping afterwards.
+/// Calls `work` with the mappings of all PVCs that Rook also opens, and closes the mappings afterwards.
 pub(crate) async fn while_open<T>(
     host: &Host,
-    disk: &Disk,
-    pvc: &str,
-    work: impl AsyncFnOnce(&Path) -> Result<T, NodeError>,
+    pvcs: &PerPvc<String>,
+    work: impl AsyncFnOnce(&[(Role, PathBuf)]) -> Result<T, NodeError>,
 ) -> Result<T, NodeError> {
-    let name = mapping_name(pvc, Role::Block);
-    within(
-        host,
-        Change::LuksOpen { device: &disk.node, mapping: &name, key: &host.key, read_only: false },
-        &name,
-        pvc,
-        work,
-    )
-    .await
+    let mut open = Vec::new();
+    let opened = open_all(host, pvcs, &mut open).await;
+    let nodes: Vec<_> = open.iter().map(|(role, name)| (*role, mapping_node(host, name))).collect();
+    let done = match opened {
+        Ok(()) => work(&nodes).await,
+        Err(error) => Err(error),
+    };
+    // Each is closed, also if another one can't be.
+    let mut closed = Ok(());
+    for (_, name) in &open {
+        closed = closed.and(close(name).await);
+    }
+    done.and_then(|done| closed.map(|()| done))
+}
+
+/// Opens the mappings of all PVCs; `open` gets those that are open, also if the next one can't be opened.
+async fn open_all(
+    host: &Host,
+    pvcs: &PerPvc<String>,
+    open: &mut Vec<(Role, String)>,
+) -> Result<(), NodeError> {
+    for (role, pvc) in pvcs.iter() {
+        let (device, name) = (host.pvc.join(pvc_node(role)), mapping_name(pvc, role));
+        let change = Change::LuksOpen { device: &device, mapping: &name, key: &host.key, read_only: false };
+        change.done().await.map_err(|error| of_opening(error, &pvcs.data))?;
+        open.push((role, name));
+    }
+    Ok(())
+}
+
+fn mapping_node(host: &Host, name: &str) -> PathBuf {
+    host.dev.join("mapper").join(name)
 }
 
 /// Calls `work` with the path of a mapping in which it may read.
@@ -123,6 +158,7 @@ pub(crate) async fn while_open<T>(
 /// which is closed afterwards.
 pub(crate) async fn read<T>(
     host: &Host,
+    request: &NodeRequest,
     disk: &Disk,
     pvc: &str,
     work: impl AsyncFnOnce(&Path) -> Result<T, NodeError>,
@@ -134,30 +170,21 @@ pub(crate) async fn read<T>(
         None => {}
     }
     let open = Change::LuksOpen { device: &disk.node, mapping: &name, key: &host.key, read_only: true };
-    within(host, open, &name, pvc, work).await
-}
-
-async fn within<T>(
-    host: &Host,
-    open: Change<'_>,
-    name: &str,
-    pvc: &str,
-    work: impl AsyncFnOnce(&Path) -> Result<T, NodeError>,
-) -> Result<T, NodeError> {
-    open.done().await.map_err(|error| of_opening(error, pvc))?;
-    let done = work(&host.dev.join("mapper").join(name)).await;
-    let closed = close(name).await;
+    // Database and log have the key of the data.
+    open.done().await.map_err(|error| of_opening(error, request.data_pvc().unwrap_or(pvc)))?;
+    let done = work(&mapping_node(host, &name)).await;
+    let closed = close(&name).await;
     done.and_then(|done| closed.map(|()| done))
 }
 
-fn of_opening(error: NodeError, pvc: &str) -> NodeError {
+fn of_opening(error: NodeError, data_pvc: &str) -> NodeError {
     if let NodeError::Ended { status, .. } = &error
         && status.code() == Some(NO_PERMISSION)
     {
         return NodeError::Refused(format!(
             "the key `{KEY_IN_SECRET}` of Secret {} does not open the LUKS header that was written with it. \
              Restore the key: it is never replaced",
-            key_secret(pvc)
+            key_secret(data_pvc)
         ));
     }
     error

@@ -12,9 +12,12 @@ fn encrypted() -> NodeRequest {
 
 #[test]
 fn luks_header_uuid_is_the_same_for_a_record_in_every_version() {
-    let uuid = header_uuid(&RecordId("55ebe299-1".into()));
+    let record = RecordId("55ebe299-1".into());
+    let uuid = header_uuid(&record, Role::Block);
     assert_eq!(uuid, "6ca20f02-d4e8-589a-a21c-3e34ad3a120d");
-    assert_ne!(uuid, header_uuid(&RecordId("55ebe299-2".into())));
+    assert_ne!(uuid, header_uuid(&RecordId("55ebe299-2".into()), Role::Block));
+    let parts = [header_uuid(&record, Role::Db), header_uuid(&record, Role::Wal)];
+    assert_eq!(parts, ["b6cadf46-5ea9-5e14-8489-03ca5099f320", "4c115d3d-cc2c-541a-b697-83ded5f2376a"]);
 }
 
 #[test]

@@ -22,7 +22,7 @@
 //! The new volume then has the tags above and is identified by them alone.
 
 mod change;
-mod crypt;
+pub(crate) mod crypt;
 pub(crate) mod databases;
 pub(crate) mod luks;
 mod lvm;

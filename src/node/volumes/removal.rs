@@ -49,9 +49,18 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Returns whether something of the old OSD is a volume or depends on one.
+/// Returns whether something of the old OSD is a volume, or is encrypted.
 pub(crate) fn are_touched(evidence: &Evidence) -> bool {
-    is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_volume)
+    is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_piece_mapped)
+}
+
+/// Returns whether the part is a volume, or is encrypted.
+pub(crate) fn is_piece_mapped(piece: &Piece) -> bool {
+    match &piece.place {
+        PieceLocation::Volume { .. } => true,
+        PieceLocation::Pvc { luks, .. } => luks.is_some(),
+        PieceLocation::Device(_) => false,
+    }
 }
 
 /// Closes everything that lies on a disk.

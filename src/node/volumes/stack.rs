@@ -9,6 +9,7 @@ use crate::domain::inspection::Proof;
 use crate::domain::osd::{OsdFsid, Role, pvc};
 use crate::node::disk::devices::Disk;
 use crate::node::host::Host;
+use crate::node::volumes::luks;
 use crate::node::volumes::mapped::Mapped;
 
 /// Returns why the stack on a disk is not the OSD's own; none if it is.
@@ -18,7 +19,34 @@ pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof, pvc: Option
     disk.holders
         .iter()
         .find_map(|kernel| foreign_holder(host, kernel, proof, pvc))
-        .map(|layer| format!("{} is used by a layer that is not the OSD's own: {layer}", disk.described()))
+        .map(|layer| not_own(disk, &layer))
+}
+
+/// Returns why the stack on the device of a PVC for database or log is not the OSD's own; none if it is.
+///
+/// `header`: the LUKS header on the device, if it is encrypted. Then its mapping may be Rook's, ceph-volume's,
+/// or that of an agent that was killed.
+pub(crate) fn foreign_on_part(
+    host: &Host,
+    disk: &Disk,
+    header: Option<&str>,
+    osd_fsid: OsdFsid,
+    (pvc, role): (&str, Role),
+) -> Option<String> {
+    let is_own = |mapped: &Mapped| {
+        let has_own_name =
+            is_own_mapping(mapped, osd_fsid, Some((pvc, role))) || mapped.name == luks::reading_name(pvc);
+        has_own_name && header.is_some_and(|header| mapped.decrypts(header))
+    };
+    let foreign = |kernel: &String| match Mapped::read(host, kernel) {
+        Some(mapped) => (!is_own(&mapped)).then(|| mapped.described()),
+        None => Some(kernel.clone()),
+    };
+    disk.holders.iter().find_map(foreign).map(|layer| not_own(disk, &layer))
+}
+
+fn not_own(disk: &Disk, layer: &str) -> String {
+    format!("{} is used by a layer that is not the OSD's own: {layer}", disk.described())
 }
 
 fn foreign_holder(host: &Host, kernel: &str, proof: &Proof, pvc: Option<&str>) -> Option<String> {
@@ -34,7 +62,7 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof, pvc: Option<&str>) -
         // Foreign volumes in the same group are not touched, whatever lies on them.
         Proof::Volume { alone, .. } => !alone && mapped.is_any_volume(),
         Proof::Luks { header, osd_fsid, .. } => {
-            mapped.decrypts(header) && is_own_mapping(&mapped, *osd_fsid, pvc)
+            mapped.decrypts(header) && is_own_mapping(&mapped, *osd_fsid, pvc.map(|pvc| (pvc, Role::Block)))
         }
         Proof::BluestoreLabel { .. }
         | Proof::Partitions { .. }
@@ -45,14 +73,14 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof, pvc: Option<&str>) -
 }
 
 /// Returns whether `ceph-volume raw prepare --dmcrypt` created a mapping for that OSD, or Rook opened it for
-/// the OSD on that PVC.
+/// what the OSD has on that PVC.
 ///
 /// The name of ceph-volume's mapping is `ceph-{fsid}-{kname}-{device_type}-dmcrypt` (devices/raw/prepare.py,
 /// `prepare_dmcrypt`). A mapping that the host opens has any other name.
-pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid, pvc: Option<&str>) -> bool {
+pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid, pvc: Option<(&str, Role)>) -> bool {
     let rest = mapped.name.strip_prefix(&format!("ceph-{osd_fsid}-"));
     rest.is_some_and(|rest| rest.ends_with("-dmcrypt"))
-        || pvc.is_some_and(|pvc| mapped.name == pvc::mapping_name(pvc, Role::Block))
+        || pvc.is_some_and(|(pvc, role)| mapped.name == pvc::mapping_name(pvc, role))
 }
 
 #[cfg(test)]

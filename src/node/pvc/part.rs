@@ -1,0 +1,146 @@
+//! What the device of a PVC for database or log carries. Reads only, and opens no mapping.
+
+use std::collections::BTreeSet;
+
+use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
+use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
+use crate::domain::proof::finding::LuksHeader;
+use crate::domain::proof::pieces::PieceSeen;
+use crate::node::disk::devices::Disk;
+use crate::node::disk::label::{self, Label};
+use crate::node::disk::marks::{self, Marks};
+use crate::node::disk::tombstone::Tombstone;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::pvc::device::device;
+use crate::node::volumes::{crypt, luks, stack};
+
+/// The PVC of an OSD for its database or its log, and the device of the PVC.
+#[derive(Debug, Clone)]
+pub(crate) struct Part<'a> {
+    pub(super) role: Role,
+    pub(super) pvc: &'a str,
+    pub(super) disk: Disk,
+}
+
+/// What a device carries for the OSD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Carried {
+    pub(super) seen: PieceSeen,
+    /// uuid of the LUKS header, if the OSD's part is encrypted
+    pub(super) luks: Option<String>,
+}
+
+impl Carried {
+    fn plain(seen: PieceSeen) -> Self {
+        Self { seen, luks: None }
+    }
+}
+
+/// Finds the devices of a request's PVCs for database and log.
+pub(super) async fn all<'a>(host: &Host, request: &'a NodeRequest) -> Result<Vec<Part<'a>>, NodeError> {
+    let mut parts = Vec::new();
+    for (role, pvc) in request.pvcs.iter().flat_map(|pvcs| pvcs.others()) {
+        parts.push(Part { role, pvc, disk: device(host, role, pvc).await? });
+    }
+    Ok(parts)
+}
+
+/// Returns the device and the LUKS header of the part that was recorded for a role, if there is one.
+pub(super) fn recorded(evidence: &Evidence, role: Role) -> Option<(&DeviceIdentity, Option<&str>)> {
+    evidence.auxiliary.iter().filter(|piece| piece.role == role).find_map(|piece| match &piece.place {
+        PieceLocation::Pvc { device, luks, .. } => Some((device, luks.as_deref())),
+        PieceLocation::Device(_) | PieceLocation::Volume { .. } => None,
+    })
+}
+
+impl Part<'_> {
+    /// Examines what the device carries.
+    pub(super) async fn examine(
+        &self,
+        host: &Host,
+        request: &NodeRequest,
+        issued: &BTreeSet<OsdFsid>,
+    ) -> Result<Carried, NodeError> {
+        if !self.disk.partitions.is_empty() {
+            return Ok(Carried::plain(PieceSeen::Other("partitions".to_owned())));
+        }
+        let found = match marks::of(&self.disk).await? {
+            Marks::None => Carried::plain(PieceSeen::Blank),
+            Marks::Tombstone(stone) => Carried::plain(entombed(stone, request)),
+            Marks::Label => {
+                let label = label::read(&self.disk.node).await?;
+                Carried::plain(self.labelled(&label, request, issued))
+            }
+            marks @ (Marks::Signed(_) | Marks::LabelCopy(_) | Marks::Data { .. }) => match marks.luks() {
+                Some(header) => self.encrypted(host, &header, request, issued).await?,
+                None => Carried::plain(PieceSeen::Other(marks.described())),
+            },
+        };
+        Ok(self.unless_in_use(host, request, found))
+    }
+
+    /// Returns what a label says about the device.
+    fn labelled(&self, label: &Label, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> PieceSeen {
+        if (label.osd_fsid, label.role()) == (request.old, Some(self.role)) {
+            PieceSeen::Old
+        } else if issued.contains(&label.osd_fsid) {
+            PieceSeen::Ours
+        } else {
+            PieceSeen::Other(label.described())
+        }
+    }
+
+    /// Examines a device with a LUKS header.
+    ///
+    /// The header of the record and the recorded one identify the device by themselves: they are closed
+    /// during a rebuild. Any other header must be open, so that the label within can be read.
+    async fn encrypted(
+        &self,
+        host: &Host,
+        header: &LuksHeader,
+        request: &NodeRequest,
+        issued: &BTreeSet<OsdFsid>,
+    ) -> Result<Carried, NodeError> {
+        let recorded = request.evidence.as_ref().and_then(|evidence| recorded(evidence, self.role)?.1);
+        let seen = if recorded == Some(header.uuid.as_str()) {
+            PieceSeen::Old
+        } else if luks::is_of_record(&header.uuid, request, self.role) {
+            PieceSeen::Ours
+        } else {
+            match crypt::label_within(host, &self.disk).await? {
+                None => PieceSeen::Other(crypt::not_open(header, request, Some(self.pvc))),
+                Some(None) => PieceSeen::Other(format!("{header}, open, without a BlueStore label")),
+                Some(Some(label)) => self.labelled(&label, request, issued),
+            }
+        };
+        Ok(Carried { seen, luks: Some(header.uuid.clone()) })
+    }
+
+    /// Returns the finding, or what is on the device that is neither the OSD's nor of an agent.
+    fn unless_in_use(&self, host: &Host, request: &NodeRequest, found: Carried) -> Carried {
+        if matches!(found.seen, PieceSeen::Other(_)) {
+            return found;
+        }
+        let header = found.luks.as_deref();
+        match stack::foreign_on_part(host, &self.disk, header, request.old, (self.pvc, self.role)) {
+            Some(layer) => Carried::plain(PieceSeen::Other(layer)),
+            None => found,
+        }
+    }
+}
+
+/// Returns what a tombstone says about the device.
+///
+/// The record may be an earlier one with a lost ledger, as on the data.
+fn entombed(stone: Tombstone, request: &NodeRequest) -> PieceSeen {
+    if (stone.cluster, stone.osd, stone.old) == (request.cluster, request.osd, request.old) {
+        PieceSeen::Ours
+    } else {
+        PieceSeen::Other(stone.into_content().to_string())
+    }
+}
+
+#[cfg(test)]
+#[path = "part_tests.rs"]
+mod tests;
