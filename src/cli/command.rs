@@ -243,9 +243,9 @@ pub enum NodeCommand {
     /// Inspect the disks that the environment variable OSD_MIGRATE_INVENTORY describes. The command changes
     /// nothing.
     Inventory,
-    /// Make a device node for the block device of each PVC, which only a container that is not privileged gets.
+    /// Make device nodes for the block devices of PVCs, which only a container that is not privileged gets.
     Bridge {
-        /// Block device of a PVC, and the device node to make for it in place of an older one; then the next pair.
+        /// Pairs: the block device of a PVC, and the device node to make in place of an older one.
         #[arg(value_names = ["FROM", "TO"], num_args = 2.., required = true)]
         paths: Vec<PathBuf>,
     },

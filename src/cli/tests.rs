@@ -28,6 +28,21 @@ fn deployment_by_takes_osd_migrate_or_rook_and_nothing_else() {
 }
 
 #[test]
+fn node_bridge_takes_the_paths_of_several_pvcs() {
+    let paths = |words: &[&str]| {
+        let words = ["osd-migrate", "node", "bridge"].iter().chain(words);
+        match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Command::Node { command: NodeCommand::Bridge { paths } }) => paths.len(),
+            Ok(_) | Err(_) => 0,
+        }
+    };
+    assert_eq!(paths(&["/p/data", "/m/data"]), 2);
+    assert_eq!(paths(&["/p/data", "/m/data", "/p/db", "/m/db", "/p/wal", "/m/wal"]), 6);
+    assert_eq!(paths(&["/p/data"]), 0);
+    assert_eq!(paths(&[]), 0);
+}
+
+#[test]
 fn osds_are_selected_in_both_spellings() {
     let cli = Cli::try_parse_from(["osd-migrate", "run", "--select", "osd.1,5"]).map(|cli| cli.command);
     assert!(

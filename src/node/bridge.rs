@@ -1,4 +1,4 @@
-//! The bridge: the init container of an agent's pod that makes a device node for the block device of each PVC.
+//! The bridge: the init container of an agent's pod that makes device nodes for the block devices of PVCs.
 //!
 //! Kubernetes gives a block device only to a container that is not privileged (containerd 1.6 omits it from a
 //! privileged one), and the agent is privileged. A copy of the node would keep its group, which needs more

@@ -87,9 +87,7 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
                 for piece in pieces {
                     piece.clear().await?;
                 }
-                for part in &parts {
-                    part.wipe(host, request).await?;
-                }
+                hold::wipe(host, request, &parts).await?;
                 exclusive.clear(&disk, &host.sys_block, &host.dev).await
             };
             steps.time("wipe", wipe).await?;

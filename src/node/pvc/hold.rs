@@ -61,12 +61,22 @@ pub(crate) async fn hold<'a>(
     Ok(held)
 }
 
+/// Wipes the parts for the new OSD.
+pub(crate) async fn wipe(
+    host: &Host,
+    request: &NodeRequest,
+    parts: &[HeldPart<'_>],
+) -> Result<(), NodeError> {
+    for part in parts {
+        part.wipe(host, request).await?;
+    }
+    Ok(())
+}
+
 /// Checks that the request has the PVC of each recorded part: otherwise the part would stay behind.
 fn all_are_requested(request: &NodeRequest, evidence: &Evidence) -> Result<(), String> {
-    let is_requested = |role: Role, pvc: &str| {
-        let mut others = request.pvcs.iter().flat_map(|pvcs| pvcs.others());
-        others.any(|(other, name)| (other, name.as_str()) == (role, pvc))
-    };
+    let is_requested =
+        |role: Role, pvc: &str| part::pvcs(request).any(|(other, name)| (other, name) == (role, pvc));
     let missing = evidence.auxiliary.iter().find_map(|piece| match &piece.place {
         PieceLocation::Pvc { name, .. } if !is_requested(piece.role, name) => Some((piece.role, name)),
         PieceLocation::Pvc { .. } | PieceLocation::Device(_) | PieceLocation::Volume { .. } => None,
@@ -101,7 +111,7 @@ impl HeldPart<'_> {
     ///
     /// A blank device also gets the tombstone: a LUKS header that is written only partly has no sign of its
     /// own.
-    pub(crate) async fn wipe(&self, host: &Host, request: &NodeRequest) -> Result<(), NodeError> {
+    async fn wipe(&self, host: &Host, request: &NodeRequest) -> Result<(), NodeError> {
         self.exclusive.write_tombstone(&Tombstone::of(request)).await?;
         if self.is_to_be_cleared {
             self.exclusive.clear(&self.disk, &host.sys_block, &host.dev).await?;

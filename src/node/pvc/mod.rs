@@ -19,9 +19,9 @@
 //! | tombstone on the part | tombstone | tombstone | its first sector |
 //! | any byte of the wipe | tombstone | tombstone | its first sector, which the wipe spares |
 //! | LUKS header on the data | header of the record | tombstone | its first sector |
-//! | any byte of the part's header | header of the record | tombstone | its first sector, which comes last |
+//! | any byte of its header | header of the record | tombstone | its first sector, which comes last |
 //! | LUKS header on the part | header of the record | header of record and role | the header's uuid |
-//! | opening of mappings, mkfs in them | the same, open | the same, open | the header's uuid; it is closed first |
+//! | opening of mappings, mkfs in them | open | open | the uuid of its header; closed first |
 //! | mkfs without encryption | tombstone, or unfinished | tombstone, or label | an issued fsid |
 //! | mkfs of everything | finished | label of the same fsid | nothing is cleared: done, and checked |
 //!

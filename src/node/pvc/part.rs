@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
 use crate::domain::proof::finding::LuksHeader;
 use crate::domain::proof::pieces::PieceSeen;
@@ -37,10 +38,15 @@ impl Carried {
     }
 }
 
+/// Returns a request's PVCs for database and log, with their roles.
+pub(super) fn pvcs(request: &NodeRequest) -> impl Iterator<Item = (Role, &str)> {
+    request.pvcs.iter().flat_map(PerPvc::others).map(|(role, pvc)| (role, pvc.as_str()))
+}
+
 /// Finds the devices of a request's PVCs for database and log.
 pub(super) async fn all<'a>(host: &Host, request: &'a NodeRequest) -> Result<Vec<Part<'a>>, NodeError> {
     let mut parts = Vec::new();
-    for (role, pvc) in request.pvcs.iter().flat_map(|pvcs| pvcs.others()) {
+    for (role, pvc) in pvcs(request) {
         parts.push(Part { role, pvc, disk: device(host, role, pvc).await? });
     }
     Ok(parts)

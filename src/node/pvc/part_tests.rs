@@ -120,6 +120,11 @@ async fn open_mapping_on_a_database_must_be_the_osds_own() {
         let text = format!("not the OSD's own: encryption ({name}, dm-9)");
         assert!(matches!(&found, PieceSeen::Other(what) if what.ends_with(&text)), "{name}: {found:?}");
     }
+    // The mapping that an agent opened for its mkfs, before it was killed.
+    let ours = header_uuid(&request.record, Role::Db);
+    put(&db.disk.node, 0, &header(&ours));
+    let name = format!("{DB}-db-dmcrypt");
+    assert_eq!(with_holder(root.path(), &request, &name, &ours).await, PieceSeen::Ours);
     put(&db.disk.node, 0, &[0; 512]);
     let found = with_holder(root.path(), &request, &format!("{DB}-db-dmcrypt"), OLD_HEADER).await;
     assert!(matches!(found, PieceSeen::Other(_)), "a blank device has no mapping: {found:?}");

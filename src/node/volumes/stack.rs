@@ -24,8 +24,8 @@ pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof, pvc: Option
 
 /// Returns why the stack on the device of a PVC for database or log is not the OSD's own; none if it is.
 ///
-/// `header`: the LUKS header on the device, if it is encrypted. Then its mapping may be Rook's, ceph-volume's,
-/// or that of an agent that was killed.
+/// `header`: the LUKS header on the device, if it is encrypted. Then its mapping may be that of Rook, of
+/// ceph-volume, or of an agent that was killed.
 pub(crate) fn foreign_on_part(
     host: &Host,
     disk: &Disk,
