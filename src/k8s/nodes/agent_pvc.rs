@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bridge_copies_the_devices_of_all_pvcs_and_one_key_is_mounted() {
+    fn one_bridge_copies_all_devices_and_one_key_is_mounted() {
         let mut request = on_pvc(true);
         let name = |template: &str| Some(format!("set1-{template}-0b"));
         request.pvcs = request.pvcs.map(|pvcs| PerPvc { db: name("metadata"), wal: name("wal"), ..pvcs });

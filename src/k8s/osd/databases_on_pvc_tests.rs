@@ -41,7 +41,7 @@ fn names(deployment: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn database_and_log_are_added_as_each_rook_release_renders_them() {
+fn databases_are_added_as_each_rook_release_renders_them() {
     for ((rook, (before, after)), encrypted) in cases().flat_map(|case| [(case, false), (case, true)]) {
         let new = reshaped(&on_pvcs(encrypted, after), &with(rook, encrypted, before).deployment()).unwrap();
         let wanted = expected(with(rook, encrypted, after), encrypted);
@@ -50,7 +50,7 @@ fn database_and_log_are_added_as_each_rook_release_renders_them() {
 }
 
 #[test]
-fn database_and_log_become_encrypted_as_each_rook_release_renders_them() {
+fn databases_become_encrypted_as_each_rook_release_renders_them() {
     for (rook, (before, after)) in cases() {
         let new = reshaped(&on_pvcs(true, after), &with(rook, false, before).deployment()).unwrap();
         let wanted = expected(with(rook, false, after), true);
@@ -59,7 +59,7 @@ fn database_and_log_become_encrypted_as_each_rook_release_renders_them() {
 }
 
 #[test]
-fn database_and_log_become_plain_as_each_rook_release_renders_them() {
+fn databases_become_plain_as_each_rook_release_renders_them() {
     for ((rook, (before, after)), vault) in cases().flat_map(|case| [(case, false), (case, true)]) {
         let found = Shape { vault, ..with(rook, true, before) };
         let new = reshaped(&on_pvcs(false, after), &found.deployment()).unwrap();
@@ -110,7 +110,7 @@ fn devices_of_an_osd_are_opened_by_their_own_names_with_one_key() {
     assert_eq!(new.to_string().matches("rook-ceph-osd-encryption-key-").count(), 1);
 }
 
-/// Rook takes database and log from its device set: a path in the Deployment would be taken for one of a host.
+/// Rook takes database and log from its device set, and a path in the Deployment for one of a host.
 #[test]
 fn rook_reads_back_no_path_of_a_database_on_a_pvc() {
     for (rook, (before, after)) in cases() {
