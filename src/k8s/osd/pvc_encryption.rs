@@ -1,9 +1,9 @@
 //! Containers and volumes that open an encrypted OSD on a PVC: added to a Deployment, or removed. Pure.
 //!
 //! The names, their order and their mounts are Rook's (pkg/operator/ceph/cluster/osd/spec.go and volumes.go).
-//! They are the same in v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master of 2026-11. An added container is a copy of an existing
-//! one, with its image, resources and security settings. The script that copies device nodes is the
-//! Deployment's own.
+//! They are the same in v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master of 2026-08. An added container is a
+//! copy of an existing one, with its image, resources and security settings. The script that copies device
+//! nodes is the Deployment's own.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Database and log on PVCs of their own, in the Deployment of an OSD on a PVC: recognised, or added. Pure.
 //!
 //! The names, their order and their mounts are Rook's (pkg/operator/ceph/cluster/osd/spec.go and volumes.go,
-//! the same in v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master of 2026-11). An added container is the one of
+//! the same in v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master of 2026-08). An added container is the one of
 //! the data with other paths and names. All of them work in the bridge of the data.
 
 use serde_json::{Value, json};

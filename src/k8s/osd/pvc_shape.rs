@@ -58,10 +58,10 @@ pub(super) enum NoShape {
     /// A container is missing.
     #[error("it has no container `{0}`, which Rook gives an OSD in raw mode on a PVC")]
     Container(&'static str),
-    /// The OSD is on another PVC.
-    #[error("its pods have no volume of PVC {0}")]
+    /// The OSD, its database or its log is on another PVC.
+    #[error("its init containers do not use PVC {0}")]
     OtherPvc(String),
-    /// The Deployment has a container for a database or a log on a PVC that the OSD has not.
+    /// The Deployment has a container for a database or a log, and none is recorded for the OSD.
     #[error("its init container `{0}` is for a database or a log on a PVC that is not recorded for the OSD")]
     SecondPvc(String),
     /// A container works in another way.

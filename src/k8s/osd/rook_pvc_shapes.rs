@@ -2,7 +2,7 @@
 //! changes.
 //!
 //! Names, order, arguments, mounts and volumes are those of v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master
-//! of 2026-11: pkg/operator/ceph/cluster/osd/spec.go (`makeDeployment` and the functions that it calls),
+//! of 2026-08: pkg/operator/ceph/cluster/osd/spec.go (`makeDeployment` and the functions that it calls),
 //! volumes.go, envs.go and labels.go. The scripts are not Rook's. Like Rook's, they contain paths and names
 //! in their text up to v1.20, and get them as arguments and variables since.
 
