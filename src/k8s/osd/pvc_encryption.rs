@@ -121,13 +121,14 @@ fn opening(copy: &Value, activate: &Value, names: &Names<'_>) -> Result<[Value; 
     let mut open = copy_of(activate, OPEN, &with(&[mapper_mount(), key]));
     set(&mut open, &["command"], json!(["/bin/bash", "-c", OPEN_SCRIPT]));
     set(&mut open, &["env"], variables(names));
+    let mut copying = copy.clone();
+    replace(&mut copying, &names.device_path(copy), &mapping_path(names.data(), Role::Block))?;
     let mut copy_opened = copy_of(copy, COPY_OPENED, &with(&[mapper_mount()]));
     for list in ["command", "args"] {
-        if let Some(words) = copy.get(list) {
+        if let Some(words) = copying.get(list) {
             set(&mut copy_opened, &[list], words.clone());
         }
     }
-    replace(&mut copy_opened, &names.device_path(copy), &mapping_path(names.data(), Role::Block))?;
     let cryptsetup = |name: &str, action: &str, mounts: &[Value]| {
         let mut container = copy_of(activate, name, mounts);
         set(&mut container, &["command"], json!(["cryptsetup"]));
