@@ -9,7 +9,7 @@ use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::k8s::names::INSTALL;
-use crate::k8s::nodes::agent_pvc::{AgentPvc, bridge};
+use crate::k8s::nodes::agent_pvc::AgentPvcs;
 use crate::k8s::own::own_pod::Own;
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
@@ -56,8 +56,8 @@ pub(super) struct AgentPod<'a> {
     pub(super) parent: Option<Parent<'a>>,
     /// True if the agent removes what Rook left of the old OSD, in addition to its disk.
     pub(super) clears_remains: bool,
-    /// PVC whose device the agent works on, if the OSD is on one.
-    pub(super) pvc: Option<AgentPvc<'a>>,
+    /// PVCs whose devices the agent works on, if the OSD is on PVCs.
+    pub(super) pvcs: Option<AgentPvcs<'a>>,
 }
 
 /// A folder of the host.
@@ -126,7 +126,7 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     let host_network = pod.base.declaration.host_network;
     let resources = resources(&pod.base.declaration.prepare_resources);
     let mut init_containers = vec![install(pod.base.own, &resources)];
-    init_containers.extend(pod.pvc.map(|_| bridge(pod.base.image, &resources)));
+    init_containers.extend(pod.pvcs.map(|pvcs| pvcs.bridge(pod.base.image, &resources)));
     let mut spec = json!({
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
@@ -209,7 +209,7 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     if pod.clears_remains {
         mounts.push(json!({"name": "rook", "mountPath": ROOK_MOUNT}));
     }
-    mounts.extend(pod.pvc.into_iter().flat_map(AgentPvc::mounts));
+    mounts.extend(pod.pvcs.into_iter().flat_map(AgentPvcs::mounts));
     json!({
         "name": AGENT,
         "image": pod.base.image,
@@ -252,6 +252,6 @@ fn volumes(pod: &AgentPod<'_>) -> Value {
         let path = json!({"path": pod.base.data_dir, "type": "DirectoryOrCreate"});
         volumes.push(json!({"name": "rook", "hostPath": path}));
     }
-    volumes.extend(pod.pvc.into_iter().flat_map(AgentPvc::volumes));
+    volumes.extend(pod.pvcs.into_iter().flat_map(AgentPvcs::volumes));
     Value::Array(volumes)
 }

@@ -1,36 +1,34 @@
-//! Parts of an agent's pod for an OSD on a PVC: the device of the PVC, and the key of its encryption. Pure.
+//! Parts of an agent's pod for an OSD on PVCs: their devices, and the key of the encryption. Pure.
 //!
 //! A privileged container does not get the devices of PVCs (`volumeDevices`; measured with containerd 1.6).
-//! So an init container without privileges, the bridge, gets the device and creates the same device node in a
-//! volume in memory, and the agent's container mounts that volume.
+//! So an init container without privileges, the bridge, gets the devices and creates the same device nodes in
+//! a volume in memory, and the agent's container mounts that volume.
 
 use serde_json::{Value, json};
 
 use crate::domain::inspection::{KEY_MOUNT, NodeRequest, PVC_MOUNT, pvc_node};
 use crate::domain::osd::Role;
-use crate::domain::osd::pvc::key_secret;
+use crate::domain::osd::pvc::{PerPvc, key_secret};
 
 /// Name of the init container and of the volume that it writes to.
 const BRIDGE: &str = "bridge";
-/// Name of the volume of the PVC.
-const PVC: &str = "pvc";
 /// Name of the volume of the Secret with the OSD's key.
 const KEY: &str = "pvc-key";
-/// Folder in the bridge in which Kubernetes creates the device of the PVC.
+/// Folder in the bridge in which Kubernetes creates the devices of the PVCs.
 const DEVICES: &str = "/osd-migrate-pvc";
 
-/// The PVC of an agent.
+/// The PVCs of an agent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AgentPvc<'a> {
-    name: &'a str,
+pub(super) struct AgentPvcs<'a> {
+    pvcs: &'a PerPvc<String>,
     has_key: bool,
 }
 
-impl<'a> AgentPvc<'a> {
-    /// Returns the PVC that a request names.
+impl<'a> AgentPvcs<'a> {
+    /// Returns the PVCs that a request names.
     pub(super) fn of(request: &'a NodeRequest) -> Option<Self> {
-        let name = request.data_pvc()?;
-        Some(Self { name, has_key: request.pvc_with_key().is_some() })
+        let pvcs = request.pvcs.as_ref()?;
+        Some(Self { pvcs, has_key: request.pvc_with_key().is_some() })
     }
 
     /// Returns the mounts of the agent's container.
@@ -42,55 +40,63 @@ impl<'a> AgentPvc<'a> {
         mounts
     }
 
-    /// Returns the volumes.
+    /// Returns the volumes: one for each PVC, the bridge, and the key, which is that of the data for all.
     ///
     /// The Secret is mounted without a list of keys: if its key is missing, the pod starts and the agent
     /// reports that.
     pub(super) fn volumes(self) -> Vec<Value> {
-        let mut volumes = vec![
-            json!({"name": PVC, "persistentVolumeClaim": {"claimName": self.name}}),
-            json!({"name": BRIDGE, "emptyDir": {"medium": "Memory"}}),
-        ];
+        let of_pvc = |(role, pvc): (Role, &String)| json!({"name": volume(role), "persistentVolumeClaim": {"claimName": pvc}});
+        let mut volumes: Vec<_> = self.pvcs.iter().map(of_pvc).collect();
+        volumes.push(json!({"name": BRIDGE, "emptyDir": {"medium": "Memory"}}));
         if self.has_key {
-            let secret = json!({"secretName": key_secret(self.name), "defaultMode": 0o400});
+            let secret = json!({"secretName": key_secret(&self.pvcs.data), "defaultMode": 0o400});
             volumes.push(json!({"name": KEY, "secret": secret}));
         }
         volumes
     }
+
+    /// Builds the init container that creates the device nodes for the agent: `node bridge FROM TO [FROM
+    /// TO]...`.
+    ///
+    /// `MKNOD` is the only right that it needs.
+    pub(super) fn bridge(self, image: &str, resources: &Value) -> Value {
+        let mut command = ["/opt/osd-migrate/osd-migrate", "node", "bridge"].map(str::to_owned).to_vec();
+        let mut devices = Vec::new();
+        for (role, _) in self.pvcs.iter() {
+            let device = format!("{DEVICES}/{}", pvc_node(role));
+            command.extend([device.clone(), format!("{PVC_MOUNT}/{}", pvc_node(role))]);
+            devices.push(json!({"name": volume(role), "devicePath": device}));
+        }
+        json!({
+            "name": BRIDGE,
+            "image": image,
+            "command": command,
+            "resources": resources,
+            "volumeDevices": devices,
+            "volumeMounts": [
+                {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
+                {"name": BRIDGE, "mountPath": PVC_MOUNT},
+            ],
+            "securityContext": {
+                "privileged": false,
+                "allowPrivilegeEscalation": false,
+                "runAsUser": 0,
+                "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        })
+    }
 }
 
-/// Builds the init container that creates the device node for the agent.
-///
-/// `MKNOD` is the only right that it needs.
-pub(super) fn bridge(image: &str, resources: &Value) -> Value {
-    let device = format!("{DEVICES}/{}", pvc_node(Role::Block));
-    json!({
-        "name": BRIDGE,
-        "image": image,
-        "command": [
-            "/opt/osd-migrate/osd-migrate", "node", "bridge", device, format!("{PVC_MOUNT}/{}", pvc_node(Role::Block)),
-        ],
-        "resources": resources,
-        "volumeDevices": [{"name": PVC, "devicePath": device}],
-        "volumeMounts": [
-            {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
-            {"name": BRIDGE, "mountPath": PVC_MOUNT},
-        ],
-        "securityContext": {
-            "privileged": false,
-            "allowPrivilegeEscalation": false,
-            "runAsUser": 0,
-            "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    })
+/// Returns the name of the volume of a PVC.
+fn volume(role: Role) -> String {
+    format!("pvc-{}", pvc_node(role))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::inspection::NodeTask;
-    use crate::domain::osd::pvc::PerPvc;
     use crate::domain::osd::{Layout, Mode, ObjectStore};
     use crate::k8s::nodes::node_job::tests::{built_of, request};
 
@@ -118,7 +124,7 @@ mod tests {
             "image": "ceph:16.2.15",
             "command": ["/opt/osd-migrate/osd-migrate", "node", "bridge", "/osd-migrate-pvc/data", "/mnt/osd-migrate-pvc/data"],
             "resources": {},
-            "volumeDevices": [{"name": "pvc", "devicePath": "/osd-migrate-pvc/data"}],
+            "volumeDevices": [{"name": "pvc-data", "devicePath": "/osd-migrate-pvc/data"}],
             "volumeMounts": [
                 {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
                 {"name": "bridge", "mountPath": "/mnt/osd-migrate-pvc"},
@@ -128,8 +134,8 @@ mod tests {
         });
         assert_eq!(bridge, &expected);
         assert_eq!(
-            named(&spec["volumes"], "pvc"),
-            [json!({"name": "pvc", "persistentVolumeClaim": {"claimName": "set1-data-0a"}})]
+            named(&spec["volumes"], "pvc-data"),
+            [json!({"name": "pvc-data", "persistentVolumeClaim": {"claimName": "set1-data-0a"}})]
         );
         assert_eq!(
             named(&spec["volumes"], "bridge"),
@@ -147,7 +153,37 @@ mod tests {
     #[test]
     fn bridge_has_the_resources_that_a_quota_requires() {
         let resources = json!({"requests": {"cpu": "0"}});
-        assert_eq!(bridge("ceph:16", &resources)["resources"], resources);
+        let request = on_pvc(false);
+        let bridge = AgentPvcs::of(&request).unwrap().bridge("ceph:16", &resources);
+        assert_eq!(bridge["resources"], resources);
+    }
+
+    #[test]
+    fn one_bridge_copies_all_devices_and_one_key_is_mounted() {
+        let mut request = on_pvc(true);
+        let name = |template: &str| Some(format!("set1-{template}-0b"));
+        request.pvcs = request.pvcs.map(|pvcs| PerPvc { db: name("metadata"), wal: name("wal"), ..pvcs });
+        let spec = spec(&request);
+        let [_, bridge] = spec["initContainers"].as_array().unwrap().as_slice() else { panic!("two") };
+        let nodes = ["data", "db", "wal"];
+        let paths = nodes
+            .iter()
+            .flat_map(|node| [format!("/osd-migrate-pvc/{node}"), format!("/mnt/osd-migrate-pvc/{node}")]);
+        let command: Vec<_> = bridge["command"].as_array().unwrap().iter().skip(3).cloned().collect();
+        assert_eq!(command, paths.map(|path| json!(path)).collect::<Vec<_>>());
+        let devices =
+            nodes.map(|n| json!({"name": format!("pvc-{n}"), "devicePath": format!("/osd-migrate-pvc/{n}")}));
+        assert_eq!(bridge["volumeDevices"], json!(devices));
+        for (node, pvc) in nodes.into_iter().zip(["set1-data-0a", "set1-metadata-0b", "set1-wal-0b"]) {
+            let volume = format!("pvc-{node}");
+            let expected = json!({"name": volume, "persistentVolumeClaim": {"claimName": pvc}});
+            assert_eq!(named(&spec["volumes"], &volume), [expected]);
+        }
+        assert_eq!(spec.to_string().matches("rook-ceph-osd-encryption-key-").count(), 1);
+        assert_eq!(
+            named(&spec["volumes"], "pvc-key")[0]["secret"]["secretName"],
+            "rook-ceph-osd-encryption-key-set1-data-0a"
+        );
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn build(inventory: &NewInventoryJob<'_>, report_uid: &str) -> Value {
         key_secret: None,
         parent: None,
         clears_remains: false,
-        pvc: None,
+        pvcs: None,
     };
     agent_pod::job(&pod, &inventory_labels(request), &annotations(request), report_uid)
 }

@@ -3,7 +3,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `agent_pod` | the Job of both |
-//! | `agent_pvc` | the parts of an agent's pod for an OSD on a PVC |
+//! | `agent_pvc` | the parts of an agent's pod for an OSD on PVCs |
 //! | `agent`, `node_job` | agents and the objects that belong to them |
 //! | `pvc_key` | the key of an encrypted OSD on a PVC |
 //! | `inventory_job`, `inventory_report` | inventories |

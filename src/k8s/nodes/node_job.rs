@@ -12,7 +12,7 @@ use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::osd::OsdId;
 use crate::k8s::names::{ATTEMPT, OSD, Part, RECORD, TASK, attempt_labels, job_name, task};
 use crate::k8s::nodes::agent_pod::{self, AgentPod, NodePod, Parent};
-use crate::k8s::nodes::agent_pvc::AgentPvc;
+use crate::k8s::nodes::agent_pvc::AgentPvcs;
 use crate::k8s::nodes::job_state::{self, JobFacts, PodFacts};
 
 /// Key of the report in its ConfigMap.
@@ -49,7 +49,7 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
         key_secret: Some(&name),
         parent,
         clears_remains: request.task == NodeTask::Rebuild,
-        pvc: AgentPvc::of(request),
+        pvcs: AgentPvcs::of(request),
     };
     let annotations = json!({RECORD: request.record.0});
     agent_pod::job(&pod, &attempt_labels(Part::NodeJob, request), &annotations, report_uid)

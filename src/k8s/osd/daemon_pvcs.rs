@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::domain::observation::OnPvcs;
-use crate::k8s::osd::fields::{env, label, text, volumes};
+use crate::domain::osd::Role;
+use crate::k8s::osd::fields::{containers, env, field, label, text, volumes};
+use crate::k8s::osd::pvc_shape::copies;
 
 /// Label of the device set, on PVCs and Deployments (pkg/operator/ceph/cluster/osd/labels.go, Rook v1.20.6).
 pub(crate) const DEVICE_SET: &str = "ceph.rook.io/DeviceSet";
@@ -21,10 +23,18 @@ pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {
     let is_on_pvc = data.is_some() || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true");
     is_on_pvc.then(|| OnPvcs {
         data: data.or_else(|| only_pvc(deployment)),
-        db: None,
-        wal: None,
+        db: pvc_of_container(deployment, copies(Role::Db)).map(str::to_owned),
+        wal: pvc_of_container(deployment, copies(Role::Wal)).map(str::to_owned),
         set: label(DEVICE_SET),
     })
+}
+
+/// Returns the PVC whose device an init container gets.
+pub(super) fn pvc_of_container<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
+    let container = containers(deployment, "initContainers").find(|c| field(c, "name") == Some(name))?;
+    let volume = text(container, "/volumeDevices/0/name")?;
+    let volume = volumes(deployment).find(|v| field(v, "name") == Some(volume))?;
+    text(volume, "/persistentVolumeClaim/claimName")
 }
 
 /// Returns the PVC of the pods, if they have one only.
@@ -83,8 +93,23 @@ mod tests {
             let on = daemon.on_pvcs.unwrap();
             assert_eq!(on.set.as_deref(), Some(set));
             assert!(on.data.is_some_and(|pvc| pvc.starts_with(&format!("{set}-data-0"))));
+            let db = Some("set2-metadata-0zrrqs").filter(|_| set == "set2");
+            assert_eq!((on.db.as_deref(), on.wal), (db, None), "{set}");
             assert_eq!((daemon.opens_encryption, daemon.mode), (is_encrypted, Some(Mode::Raw)), "{set}");
         }
+    }
+
+    #[test]
+    fn database_and_log_are_on_the_pvcs_of_their_init_containers() {
+        let mut found = deployment(&json!({"ceph.rook.io/pvc": "data-0"}), &json!([]), &["data-0", "log-0"]);
+        let pod = &mut found["spec"]["template"]["spec"];
+        pod["volumes"][1]["name"] = json!("of-the-log");
+        let device = json!([{"name": "of-the-log", "devicePath": "/log-0"}]);
+        pod["initContainers"] = json!([
+            {"name": "blkdevmapper-metadata", "volumeDevices": [{"name": "gone", "devicePath": "/gone"}]},
+            {"name": "blkdevmapper-wal", "volumeDevices": device}, {"name": "blkdevmapper-wal-encryption"}]);
+        let on = on_pvcs(&found).unwrap();
+        assert_eq!((on.db, on.wal.as_deref()), (None, Some("log-0")));
     }
 
     #[test]

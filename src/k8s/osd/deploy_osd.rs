@@ -158,10 +158,10 @@ pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
 
 /// Returns the Deployment that starts the recreated OSD. `old` is the existing Deployment, or its backup.
 pub(super) fn next_deployment(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Result<Value, K8sError> {
-    let Some(pvc) = deploy.pvcs.as_ref().map(|pvcs| &pvcs.data) else {
+    let Some(pvcs) = &deploy.pvcs else {
         return Ok(render_osd::render(deploy, old, frame));
     };
-    reshape(deploy, pvc, old, frame).map_err(|cause| {
+    reshape(deploy, pvcs, old, frame).map_err(|cause| {
         let (name, namespace) = (text(old, "/metadata/name"), frame.namespace);
         let why = format!(
             "{cause}, so osd-migrate cannot change it to start the recreated {}. Rook's operator restores \

@@ -5,13 +5,15 @@
 //! | `fields`, `daemon`, `daemon_data`, `daemon_pvcs` | readers of a Deployment |
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
-//! | `osd_on_pvc`, `pvc_encryption`, `pvc_shape` | the Deployment of an OSD on a PVC |
+//! | `osd_on_pvc`, `pvc_encryption`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
 
 mod admission;
 pub(crate) mod daemon;
 mod daemon_data;
 pub(crate) mod daemon_pvcs;
+#[cfg(test)]
+mod databases_on_pvc_tests;
 mod declared_osd;
 pub(crate) mod deploy_osd;
 mod fields;
@@ -22,6 +24,7 @@ mod osd_env;
 mod osd_object;
 mod osd_on_pvc;
 mod pvc_encryption;
+mod pvc_parts;
 mod pvc_shape;
 #[cfg(test)]
 mod render_new_tests;

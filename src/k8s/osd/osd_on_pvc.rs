@@ -7,27 +7,24 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::act::Deploy;
-use crate::domain::osd::pvc::block_path;
+use crate::domain::osd::pvc::{PerPvc, block_path};
 use crate::k8s::osd::fields::{POD_SPEC, containers, env, field, osd_container, text, volumes};
 use crate::k8s::osd::osd_object::{bare, set};
-use crate::k8s::osd::pvc_encryption::{self, Names};
-use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, NoShape, is_opened, list_mut};
+use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, Names, NoShape, is_opened, list_mut};
 use crate::k8s::osd::render_osd::{Frame, carried_annotations, pod_annotations};
-
-/// Prefixes of the init containers that copy the device nodes of other PVCs (Rook v1.20.6,
-/// pkg/operator/ceph/cluster/osd/spec.go).
-const OF_OTHER_PVCS: [&str; 2] = ["blkdevmapper-metadata", "blkdevmapper-wal"];
+use crate::k8s::osd::{pvc_encryption, pvc_parts};
 
 /// Changes the found Deployment, so that it starts the recreated OSD.
 ///
 /// Name, selector, placement and everything that is not named here stay as found.
 pub(super) fn reshape(
     deploy: &Deploy,
-    pvc: &str,
+    pvcs: &PerPvc<String>,
     found: &Value,
     frame: &Frame<'_>,
 ) -> Result<Value, NoShape> {
-    let volume = volume_of(found, pvc)?;
+    let volume = volume_of(found, &pvcs.data)?;
+    let missing = pvc_parts::missing(found, pvcs)?;
     for name in [COPY, ACTIVATE] {
         init_container(found, name).ok_or(NoShape::Container(name))?;
     }
@@ -39,25 +36,28 @@ pub(super) fn reshape(
     set(&mut new, &["spec", "template", "metadata", "annotations"], Value::Object(annotations));
     set_image(&mut new, found, &frame.declaration.image);
     if let Some(pod) = new.pointer_mut(POD_SPEC) {
-        let names = Names { pvc, volume, osd: deploy.osd, cluster: frame.cluster };
-        match (is_opened(found), deploy.layout.encrypted) {
-            (false, true) => pvc_encryption::encrypt(pod, &names)?,
-            (true, false) => pvc_encryption::decrypt(pod, &names)?,
-            (true, true) | (false, false) => {}
+        let names = Names { pvcs, volume, osd: deploy.osd, cluster: frame.cluster };
+        let (was, is) = (is_opened(found), deploy.layout.encrypted);
+        if was && !is {
+            pvc_encryption::decrypt(pod, &names)?;
+        }
+        for role in missing {
+            pvc_parts::add(pod, &names, role, was && is)?;
+            if was && is {
+                pvc_parts::add_opening(pod, &names, role)?;
+            }
+        }
+        if !was && is {
+            pvc_encryption::encrypt(pod, &names)?;
         }
     }
     set_labels(&mut new, deploy);
-    set_values(&mut new, deploy, pvc)?;
+    set_values(&mut new, deploy, &pvcs.data)?;
     Ok(new)
 }
 
-/// Returns the volume of the PVC, if no other PVC belongs to the OSD.
+/// Returns the volume of the PVC.
 fn volume_of<'a>(found: &'a Value, pvc: &str) -> Result<&'a str, NoShape> {
-    let names = containers(found, "initContainers").filter_map(|c| field(c, "name"));
-    let mut others = names.filter(|name| OF_OTHER_PVCS.iter().any(|prefix| name.starts_with(prefix)));
-    if let Some(other) = others.next() {
-        return Err(NoShape::SecondPvc(other.to_owned()));
-    }
     volumes(found)
         .find(|volume| text(volume, "/persistentVolumeClaim/claimName") == Some(pvc))
         .and_then(|volume| field(volume, "name"))

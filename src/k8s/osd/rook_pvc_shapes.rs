@@ -1,10 +1,10 @@
 //! Deployments of an OSD on a PVC as several Rook releases render them, reduced to what osd-migrate reads or
 //! changes.
 //!
-//! Names, order, arguments, mounts and volumes are those of v1.13.10, v1.16.9, v1.18.11 and v1.20.6:
-//! pkg/operator/ceph/cluster/osd/spec.go (`makeDeployment` and the functions that it calls), volumes.go,
-//! envs.go and labels.go. The scripts are not Rook's; like Rook's, they contain source and destination in
-//! their text.
+//! Names, order, arguments, mounts and volumes are those of v1.13.10, v1.16.9, v1.18.11, v1.20.6 and master
+//! of 2026-08: pkg/operator/ceph/cluster/osd/spec.go (`makeDeployment` and the functions that it calls),
+//! volumes.go, envs.go and labels.go. The scripts are not Rook's. Like Rook's, they contain paths and names
+//! in their text up to v1.20, and get them as arguments and variables since.
 
 use serde_json::{Value, json};
 
@@ -14,6 +14,23 @@ pub(super) const PVC: &str = "set1-data-0a";
 const DATA: &str = "/var/lib/ceph/osd/ceph-3";
 const MAPPING: &str = "set1-data-0a-block-dmcrypt";
 
+/// What an OSD has on a PVC of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) pvc: &'static str,
+    /// End of the names of its containers.
+    suffix: &'static str,
+    /// File in the folder of the OSD.
+    file: &'static str,
+    /// Part of the name of its open device.
+    kind: &'static str,
+}
+
+const BLOCK: Part = Part { pvc: PVC, suffix: "", file: "block", kind: "block" };
+pub(super) const DB: Part =
+    Part { pvc: "set1-metadata-0b", suffix: "-metadata", file: "block.db", kind: "db" };
+pub(super) const WAL: Part = Part { pvc: "set1-wal-0c", suffix: "-wal", file: "block.wal", kind: "wal" };
+
 /// A Rook release; the order is that of the releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rook {
@@ -21,9 +38,10 @@ pub(super) enum Rook {
     V1_16,
     V1_18,
     V1_20,
+    Master,
 }
 
-pub(super) const RELEASES: [Rook; 4] = [Rook::V1_13, Rook::V1_16, Rook::V1_18, Rook::V1_20];
+pub(super) const RELEASES: [Rook; 5] = [Rook::V1_13, Rook::V1_16, Rook::V1_18, Rook::V1_20, Rook::Master];
 
 /// Properties that a Deployment is built from.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +52,8 @@ pub(super) struct Shape {
     pub(super) vault: bool,
     pub(super) portable: bool,
     pub(super) fsid: OsdFsid,
+    /// Database and log on PVCs of their own.
+    pub(super) others: &'static [Part],
 }
 
 impl Shape {
@@ -70,15 +90,15 @@ impl Shape {
         })
     }
 
+    fn parts(self) -> impl Iterator<Item = Part> {
+        std::iter::once(BLOCK).chain(self.others.iter().copied())
+    }
+
     fn init_containers(self) -> Vec<Value> {
-        let device = format!("/{PVC}");
         let block = format!("{DATA}/block");
-        let first = if self.encrypted { format!("{DATA}/block-tmp") } else { block.clone() };
-        let mut copy = copying("blkdevmapper", &device, &first, &json!([bridge()]));
-        copy["volumeDevices"] = json!([{"name": PVC, "devicePath": device}]);
-        let mut all = vec![copy];
+        let mut all: Vec<_> = self.parts().map(|part| self.copying_pvc(part)).collect();
         if self.encrypted {
-            all.extend(self.opening(&block));
+            all.extend(self.opening());
         }
         let args = json!(["prime-osd-dir", "--dev", block, "--path", DATA, "--no-mon-config"]);
         let mut activate =
@@ -101,32 +121,69 @@ impl Shape {
         all
     }
 
-    fn opening(self, block: &str) -> Vec<Value> {
+    fn copying_pvc(self, part: Part) -> Value {
+        let device = format!("/{}", part.pvc);
+        let to = format!("{DATA}/{}{}", part.file, if self.encrypted { "-tmp" } else { "" });
+        let name = format!("blkdevmapper{}", part.suffix);
+        let mut copy = self.copying(&name, &device, &to, &json!([bridge()]));
+        copy["volumeDevices"] = json!([{"name": part.pvc, "devicePath": device}]);
+        copy
+    }
+
+    fn opening(self) -> Vec<Value> {
         let key = json!({"name": "osd-encryption-key", "mountPath": "/etc/ceph", "readOnly": !self.vault});
         let opened = json!([bridge(), mapper()]);
         let cryptsetup = |name: &str, action: &str, mounts: &Value| {
             self.container(name, &json!(["cryptsetup"]), &json!(["--verbose", action, MAPPING]), mounts)
         };
-        let mut open = self.container(
-            "encryption-open",
-            &json!(["/bin/bash", "-c", "OPEN"]),
-            &json!([]),
-            &json!([bridge(), mapper(), key]),
-        );
-        open.as_object_mut().unwrap().remove("args");
         let mut all = Vec::new();
         if self.vault {
             let mounts = json!([key, {"name": "vault", "mountPath": "/etc/vault"}]);
             let args = json!(["key-management", "get", PVC, "/etc/ceph/luks_key"]);
             all.push(json!({"name": "encryption-kms-get-kek", "image": "rook", "command": ["rook"], "args": args, "volumeMounts": mounts}));
         }
+        all.extend(self.parts().map(|part| self.opening_pvc(part, &json!([bridge(), mapper(), key]))));
+        all.extend(self.parts().map(|part| {
+            let name = format!("blkdevmapper{}-encryption", part.suffix);
+            let from = format!("/dev/mapper/{}-{}-dmcrypt", part.pvc, part.kind);
+            self.copying(&name, &from, &format!("{DATA}/{}", part.file), &opened)
+        }));
         all.extend([
-            open,
-            copying("blkdevmapper-encryption", &format!("/dev/mapper/{MAPPING}"), block, &opened),
             cryptsetup("encrypted-block-status", "status", &json!([bridge()])),
             cryptsetup("expand-encrypted-bluefs", "resize", &opened),
         ]);
         all
+    }
+
+    fn opening_pvc(self, part: Part, mounts: &Value) -> Value {
+        let mapping = format!("{}-{}-dmcrypt", part.pvc, part.kind);
+        let (block, path) = (format!("{DATA}/{}-tmp", part.file), format!("/dev/mapper/{mapping}"));
+        let name = format!("encryption-open{}", part.suffix);
+        let script = format!("of={}\ndevice={block}\nname={mapping}\nopen={path}\n", part.pvc);
+        let script = if self.rook >= Rook::Master { "OPEN" } else { &script };
+        let mut open = self.container(&name, &json!(["/bin/bash", "-c", script]), &json!([]), mounts);
+        open.as_object_mut().unwrap().remove("args");
+        if self.rook >= Rook::Master {
+            open["env"] = json!([
+                {"name": "ROOK_PVC_NAME", "value": part.pvc},
+                {"name": "ROOK_ENCRYPTION_BLOCK_PATH", "value": block},
+                {"name": "ROOK_ENCRYPTION_DM_NAME", "value": mapping},
+                {"name": "ROOK_ENCRYPTION_DM_PATH", "value": path},
+            ]);
+        }
+        open
+    }
+
+    fn copying(self, name: &str, source: &str, destination: &str, mounts: &Value) -> Value {
+        let script = format!("from={source}\nto={destination}\ncp \"$from\" \"$to\"\n");
+        let command = if self.rook >= Rook::Master {
+            json!(["/bin/bash", "-c", "cp \"$1\" \"$2\"", "--", source, destination])
+        } else {
+            json!(["/bin/bash", "-c", script])
+        };
+        json!({"name": name, "image": "ceph:old", "imagePullPolicy": "IfNotPresent", "command": command,
+            "volumeMounts": mounts, "resources": {"limits": {"memory": "4Gi"}},
+            "securityContext": {"privileged": false, "capabilities": {"add": ["MKNOD"], "drop": ["NET_RAW"]}}})
     }
 
     fn container(self, name: &str, command: &Value, args: &Value, mounts: &Value) -> Value {
@@ -177,11 +234,13 @@ impl Shape {
     }
 
     fn volumes(self) -> Vec<Value> {
-        let mut volumes = vec![
-            json!({"name": "rook-config-override", "projected": {"sources": []}}),
-            json!({"name": PVC, "persistentVolumeClaim": {"claimName": PVC}}),
-            json!({"name": format!("{PVC}-bridge"), "hostPath": {"path": format!("/var/lib/rook/rook-ceph/{PVC}"), "type": "DirectoryOrCreate"}}),
-        ];
+        let mut volumes = vec![json!({"name": "rook-config-override", "projected": {"sources": []}})];
+        for Part { pvc, .. } in self.parts() {
+            let folder =
+                json!({"path": format!("/var/lib/rook/rook-ceph/{pvc}"), "type": "DirectoryOrCreate"});
+            volumes.push(json!({"name": pvc, "persistentVolumeClaim": {"claimName": pvc}}));
+            volumes.push(json!({"name": format!("{pvc}-bridge"), "hostPath": folder}));
+        }
         if self.encrypted && self.vault {
             volumes.push(json!({"name": "osd-encryption-key", "emptyDir": {"medium": "Memory"}}));
             volumes.push(json!({"name": "vault", "projected": {"sources": []}}));
@@ -199,13 +258,6 @@ impl Shape {
         }
         volumes
     }
-}
-
-fn copying(name: &str, source: &str, destination: &str, mounts: &Value) -> Value {
-    let script = format!("from={source}\nto={destination}\ncp \"$from\" \"$to\"\n");
-    json!({"name": name, "image": "ceph:old", "imagePullPolicy": "IfNotPresent", "command": ["/bin/bash", "-c", script],
-        "volumeMounts": mounts, "resources": {"limits": {"memory": "4Gi"}},
-        "securityContext": {"privileged": false, "capabilities": {"add": ["MKNOD"], "drop": ["NET_RAW"]}}})
 }
 
 fn bridge() -> Value {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::domain::observation::Admission;
-use crate::k8s::osd::osd_on_pvc::tests::on_pvc;
+use crate::k8s::osd::osd_on_pvc::tests::{on_pvc, on_pvcs};
 use crate::k8s::osd::render_osd::tests::declaration;
-use crate::k8s::osd::rook_pvc_shapes::{Rook, Shape};
+use crate::k8s::osd::rook_pvc_shapes::{DB, Rook, Shape};
 use crate::k8s::wire::{BACKUP, Exchange, FIND, PUT, list, on, play};
 use crate::k8s::{Deployed, K8s, K8sError, STOPPED};
 
@@ -19,7 +19,8 @@ fn node() -> Exchange {
 /// Returns the Deployment of the old OSD as the API server has it: plain, stopped for record `r1`.
 fn stopped() -> Value {
     let fsid = "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11".parse().unwrap();
-    let shape = Shape { rook: Rook::V1_18, encrypted: false, vault: false, portable: false, fsid };
+    let shape =
+        Shape { rook: Rook::V1_18, encrypted: false, vault: false, portable: false, fsid, others: &[] };
     let mut deployment = shape.deployment();
     deployment["metadata"]["annotations"] = json!({STOPPED: "r1", "note": "of its owner"});
     deployment["metadata"]["uid"] = json!("d-uid");
@@ -109,4 +110,33 @@ async fn dry_run_before_the_stop_is_of_the_reshaped_deployment() {
     let script = vec![node(), on(FIND, 200, list(&[without_copy()]))];
     let Admission::Refused(why) = play(script, admits).await.unwrap() else { panic!("it would be stopped") };
     assert!(why.contains("it has no container `blkdevmapper`"), "{why}");
+}
+
+#[tokio::test]
+async fn database_on_a_pvc_is_in_the_dry_run_and_in_the_put() {
+    fn expect_database(body: &Value) {
+        let pod = &body["spec"]["template"]["spec"];
+        let copying = &pod["initContainers"][1];
+        assert_eq!(copying["name"], "blkdevmapper-metadata");
+        assert_eq!(copying["volumeDevices"], json!([{"name": DB.pvc, "devicePath": "/set1-metadata-0b"}]));
+        assert_eq!(pod["volumes"][3]["persistentVolumeClaim"]["claimName"], DB.pvc);
+    }
+    let dry = PUT.replace('?', "?&dryRun=All");
+    let script = vec![
+        node(),
+        on(FIND, 200, list(&[stopped()])),
+        on(&dry, 200, stopped()).with(|body| expect_database(&body)),
+        node(),
+        on(FIND, 200, list(&[stopped()])),
+        on(PUT, 200, stopped()).with(|body| expect_database(&body)),
+    ];
+    let both = async |k8s: &K8s| {
+        let (deploy, cluster) = (on_pvcs(false, &[DB]), FSID.parse().unwrap());
+        (
+            k8s.admits(&deploy, &declaration(), &cluster).await,
+            k8s.deploy(&deploy, &declaration(), &cluster).await,
+        )
+    };
+    let (admitted, deployed) = play(script, both).await;
+    assert_eq!((admitted.unwrap(), deployed.unwrap()), (Admission::Admitted, Deployed::Done));
 }

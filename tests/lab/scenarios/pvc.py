@@ -92,7 +92,7 @@ def compared(world, osds, claims):
     expected = {
         3: TO_BE_ENCRYPTED,
         4: ("Refused", "does not declare its device set `set2`"),
-        5: ("Refused", "an OSD on a PVC: its database is with its data, declared on a PVC (template `metadata` of `set3`)"),
+        5: ("Refused", "device set `set3` has no usable PVC of the template `metadata` for its index 0"),
     }
     expect_plan(world, "changed", claims, {**dict.fromkeys(osds, AS_DECLARED), **expected})
     declare(world, osds)

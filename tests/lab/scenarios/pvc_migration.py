@@ -1,6 +1,6 @@
 """OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
 
-Each has its own device set, whose `encrypted` is changed. Meanwhile runners, agents and the kubelet are killed, and u1
+Each has its own device set, whose `encrypted` is changed; one has its database on a second claim. Meanwhile runners, agents and the kubelet are killed, and u1
 loses power while a LUKS mapping is open. With --full also the key of a stopped OSD is deleted, and u1 loses power while
 an encrypted OSD is stopped. At the end a claim is recreated on another disk while the agent is suspended before its
 wipe: that disk must not change.
@@ -15,7 +15,7 @@ from .killed import PHASES
 from .new_osds import by_id, seconds
 from .provision import finished
 from .pvc import TO_BE_ENCRYPTED
-from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, THIRD, Before, Osds
+from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, THIRD, WITH_DB, Before, Osds
 
 OTHER = "other"  # a disk that belongs to none of them
 # Moments of kills. An agent works in some phases only, and may fail a few times only.
@@ -33,7 +33,7 @@ def run(world):
     world.up(osds=3, layout="0=raw", uml=True)
     osds = Osds(world)
     more = [key_deleted, power_loss_while_stopped] if world.full else []
-    for step in [encryption_on, encryption_off, killed, power_loss, *more, claim_swapped]:
+    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, claim_swapped]:
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
@@ -83,15 +83,15 @@ def encryption_off(osds):
     for osd in (FIRST, ROOKS):
         osds.expect_plain(osd)
     assert [osds.secret(osd) for osd in (FIRST, ROOKS)] == secrets, "a key was changed"
-    expect_original(osds)
+    expect_original(osds, FIRST, osds.plain)
     osds.expect_plan("plain")
 
 
-def expect_original(osds):
+def expect_original(osds, osd, was):
     """Checks that the Deployment is the one before the encryption, except for the fsid, and labels and annotations that were added."""
-    was, now = osds.plain, osds.deployment(FIRST)
+    now = osds.deployment(osd)
     old = next(e["value"] for e in was["spec"]["template"]["spec"]["containers"][0]["env"] if e["name"] == "ROOK_OSD_UUID")
-    was = json.loads(json.dumps(was).replace(old, osds.world.fsids()[FIRST]))
+    was = json.loads(json.dumps(was).replace(old, osds.world.fsids()[osd]))
     for of in (lambda one: one, lambda one: one["spec"]["template"]):
         assert of(was)["metadata"]["labels"].items() <= of(now)["metadata"]["labels"].items(), (of(was)["metadata"], of(now)["metadata"])
     for one in (was, now):
@@ -194,6 +194,36 @@ def power_loss_while_stopped(osds):
     before.expect_recreated(THIRD)
     osds.expect_plain(THIRD)
     osds.world.say("u1 lost power while the OSD was stopped: it is plain, proven by its LUKS header")
+
+
+# What starts an encrypted OSD with its database on a claim, as Rook orders it. The rest is the same as without a database.
+OPENING = [
+    "blkdevmapper", "blkdevmapper-metadata", "encryption-open", "encryption-open-metadata", "blkdevmapper-encryption",
+    "blkdevmapper-metadata-encryption", "encrypted-block-status", "expand-encrypted-bluefs", "activate",
+]  # fmt: skip
+
+
+def databases(osds):
+    """Encrypts an OSD with its database on a claim, with one key for both, and makes it plain again."""
+    world = osds.world
+    osds.add(WITH_DB)
+    osds.declare(FIRST, ROOKS)
+    world.lab("wait-clean", "120")
+    osds.expect_plan("database")
+    was = osds.deployment(WITH_DB)
+    for name, encrypted in [("encrypt-database", [WITH_DB]), ("decrypt-database", [])]:
+        osds.declare(FIRST, ROOKS, *encrypted)
+        before = Before(osds)
+        osds.run(name)
+        before.expect_recreated(WITH_DB)
+        (osds.expect_encrypted if encrypted else osds.expect_plain)(WITH_DB)
+        found = world.ceph("osd", "metadata", str(WITH_DB))["bluefs_dedicated_db"]
+        assert found == "1", f"osd.{WITH_DB} has no database of its own"
+        if encrypted:
+            names = [one["name"] for one in osds.deployment(WITH_DB)["spec"]["template"]["spec"]["initContainers"]]
+            assert names[: len(OPENING)] == OPENING, names
+    expect_original(osds, WITH_DB, was)
+    osds.expect_plan("database-plain")
 
 
 def power_cycle(osds):

@@ -8,8 +8,9 @@ from .pvc import AS_DECLARED, expect_plan, templates
 from .volumes import done
 
 # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
-FIRST, ROOKS, THIRD = 3, 4, 5
-SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3"}
+# WITH_DB, with its database on a claim of its own, is created by the step `databases`.
+FIRST, ROOKS, THIRD, WITH_DB = 3, 4, 5, 6
+SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3", WITH_DB: "set4"}
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 RUNNER = "h1"  # the node of a runner that must not lose power
 HEADER = 'for tag in TYPE VERSION LABEL SUBSYSTEM; do echo "$tag $(blkid -p -o value -s $tag "$1")"; done'
@@ -26,25 +27,44 @@ class Osds:
     """The OSDs on claims, and what was created with them."""
 
     def __init__(self, world):
-        self.world, self.claims = world, {}
-        self.ids = [FIRST, ROOKS, *([THIRD] if world.full else [])]
-        for osd in self.ids:
-            claim = world.lab("pvc", "u1", f"pv-{osd}", SETS[osd], "data", "0").stdout.strip()
-            world.lab("pvc-osd", str(osd), claim, *(["--encrypted"] if osd == ROOKS else []), timeout=3600)
-            self.claims[osd] = claim
-            world.say(f"osd.{osd} is created on {claim}{' encrypted' if osd == ROOKS else ''}")
-        volumes = {osd: world.get("pvc", claim)["spec"]["volumeName"] for osd, claim in self.claims.items()}
-        self.devices = {osd: by_id(volume.removeprefix("lab-")) for osd, volume in volumes.items()}
+        self.world = world
+        self.ids, self.claims, self.devices = [], {}, {}  # claims and devices of the data, by OSD
+        self.databases = {}  # claim and device of the database of an OSD that has one
+        for osd in [FIRST, ROOKS, *([THIRD] if world.full else [])]:
+            self.add(osd, *(["--encrypted"] if osd == ROOKS else []))
         self.declare(ROOKS)
         world.lab("write", "100")
         world.lab("wait-clean", "120")
         self.plain, self.encrypted = self.deployment(FIRST), self.deployment(ROOKS)
         self.expect_plan("as-created")
 
+    def add(self, osd, *options):
+        """Creates an OSD on claims of its set."""
+        claims = [self.world.lab("pvc", "u1", f"pv-{osd}{end}", SETS[osd], role, "0").stdout.strip() for role, end in self.roles(osd).items()]
+        self.world.lab("pvc-osd", str(osd), *claims, *options, timeout=3600)
+        devices = [by_id(self.world.get("pvc", claim)["spec"]["volumeName"].removeprefix("lab-")) for claim in claims]
+        self.ids.append(osd)
+        self.claims[osd], self.devices[osd] = claims[0], devices[0]
+        if osd == WITH_DB:
+            self.databases[osd] = claims[1], devices[1]
+        self.world.say(f"osd.{osd} is created on {' and '.join([*claims, *options])}")
+
+    def roles(self, osd):
+        """Returns the templates of the OSD's set, with the ends of the names of their disks."""
+        return {"data": "", "metadata": "-db"} if osd == WITH_DB else {"data": ""}
+
+    def places(self, osd):
+        """Returns the claim, the device and the mapping of each part of an OSD."""
+        found = [(self.claims[osd], self.devices[osd], self.mapping(osd))]
+        if osd in self.databases:
+            claim, device = self.databases[osd]
+            found.append((claim, device, f"{claim}-db-dmcrypt"))
+        return found
+
     def declare(self, *encrypted):
         """Declares the sets, those of some OSDs as encrypted."""
         sets = [
-            {"name": SETS[osd], "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(["data"])}
+            {"name": SETS[osd], "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(self.roles(osd))}
             for osd in self.ids
         ]
         self.world.storage(storageClassDeviceSets=sets)
@@ -90,23 +110,30 @@ class Osds:
     # ---- what must be true after a run
 
     def expect_encrypted(self, osd):
-        """Checks that an OSD is encrypted as Rook's: its device, its daemon, its key and its Deployment."""
+        """Checks that an OSD is encrypted as Rook's: its devices, its daemon, its key and its Deployment."""
         world, claim = self.world, self.claims[osd]
         cluster = world.get("cephcluster", "rook-ceph")["metadata"]["uid"]
-        header = dict(line.partition(" ")[::2] for line in self.script(HEADER, self.devices[osd]).splitlines())
-        wanted = {"TYPE": "crypto_LUKS", "VERSION": "2", "LABEL": f"pvc_name={claim}", "SUBSYSTEM": f"ceph_fsid={world.ceph('fsid')['fsid']}"}
-        assert header == wanted, (header, wanted)
-        assert self.script(IN_USE, str(osd), self.mapping(osd), check=False), f"ceph-osd of osd.{osd} does not use {self.mapping(osd)}"
         secret = self.secret(osd)
         assert secret["type"] == "kubernetes.io/rook" and secret["metadata"]["labels"] == {"pvc_name": claim}, secret["metadata"]
         assert [(owner["kind"], owner["uid"]) for owner in secret["metadata"]["ownerReferences"]] == [("CephCluster", cluster)], secret["metadata"]
         assert re.fullmatch("[A-Za-z0-9+/]{171}=", self.key(osd)), f"a key of {len(self.key(osd))} characters"
-        unlock = ["cryptsetup", "open", "--test-passphrase", "--key-file", "-", self.devices[osd]]
-        assert world.lab("on", "u1", *unlock, stdin=self.key(osd), check=False).returncode == 0, f"the key of osd.{osd} does not open its device"
+        for place in self.places(osd):
+            self.expect_locked(osd, *place)
         found = self.expect_deployment(osd, f"/dev/mapper/{self.mapping(osd)}", "true")
-        assert parts(found, osd, claim) == parts(self.encrypted, ROOKS, self.claims[ROOKS]), (found, self.encrypted)
+        if osd not in self.databases:
+            assert parts(found, osd, claim) == parts(self.encrypted, ROOKS, self.claims[ROOKS]), (found, self.encrypted)
         self.expect_no_key_with_mons(osd)
         world.say(f"osd.{osd} is encrypted: LUKS2 header, mapping, key and Deployment are as Rook's")
+
+    def expect_locked(self, osd, claim, device, mapping):
+        """Checks that a device has a LUKS header as Rook's, which the OSD's key opens, and that the daemon uses its mapping."""
+        header = dict(line.partition(" ")[::2] for line in self.script(HEADER, device).splitlines())
+        wanted = {"TYPE": "crypto_LUKS", "VERSION": "2", "LABEL": f"pvc_name={claim}", "SUBSYSTEM": f"ceph_fsid={self.world.ceph('fsid')['fsid']}"}
+        assert header == wanted, (header, wanted)
+        assert self.script(IN_USE, str(osd), mapping, check=False), f"ceph-osd of osd.{osd} does not use {mapping}"
+        unlock = ["cryptsetup", "open", "--test-passphrase", "--key-file", "-", device]
+        done = self.world.lab("on", "u1", *unlock, stdin=self.key(osd), check=False)
+        assert done.returncode == 0, f"the key of osd.{osd} does not open {device}"
 
     def expect_no_key_with_mons(self, osd):
         """Checks that the mons have neither a dm-crypt key of an OSD nor a user that could read one."""
@@ -118,13 +145,15 @@ class Osds:
 
     def expect_plain(self, osd):
         """Checks that an OSD is plain: nothing is left of a LUKS header, and no mapping."""
-        claim, device = self.claims[osd], self.devices[osd]
-        found = self.on_u1("blkid", "-p", "-o", "value", "-s", "TYPE", device)
-        assert found == "ceph_bluestore", f"osd.{osd} is on {found}"
-        assert self.script(MAGIC, device, check=False) == "0", f"a LUKS header is left on {device}"
-        assert not self.is_open(osd), f"{self.mapping(osd)} is open"
+        claim, mapped = self.claims[osd], self.on_u1("dmsetup", "ls").split()
+        for _, device, mapping in self.places(osd):
+            found = self.on_u1("blkid", "-p", "-o", "value", "-s", "TYPE", device)
+            assert found == "ceph_bluestore", f"osd.{osd} is on {found}"
+            assert self.script(MAGIC, device, check=False) == "0", f"a LUKS header is left on {device}"
+            assert mapping not in mapped, f"{mapping} is open"
         found = self.expect_deployment(osd, f"/mnt/{claim}", "false")
-        assert parts(found, osd, claim) == parts(self.plain, FIRST, self.claims[FIRST]), (found, self.plain)
+        if osd not in self.databases:
+            assert parts(found, osd, claim) == parts(self.plain, FIRST, self.claims[FIRST]), (found, self.plain)
         self.world.say(f"osd.{osd} is plain: no LUKS header, no mapping; its Deployment is as Rook's")
 
     def expect_deployment(self, osd, path, encrypted):

@@ -1,0 +1,126 @@
+"""An OSD on one PersistentVolumeClaim gets its database and its log on claims of their own.
+
+Its set gets the templates `metadata` and `wal`. At first the claim of the database contains data of another owner: the
+OSD is not stopped, and the claim does not change.
+"""
+import json
+
+from .disks import digest, fill
+from .new_osds import by_id
+from .provision import finished
+from .pvc import AS_DECLARED, expect_plan, templates
+from .volumes import done
+
+HOST, SET = "h2", "databases"
+RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
+TO_GET_DATABASE = ("Mismatched", "its database is with its data, declared on a PVC")
+# As Rook orders them; the containers that follow them are the same without a database.
+COPYING = ["blkdevmapper", "blkdevmapper-metadata", "blkdevmapper-wal", "activate"]
+
+
+def run(world):
+    world.up(osds=3, layout="0=raw")
+    world.lab("write", "100")
+    databases(world)
+
+
+def databases(world):
+    """Creates the OSD in a lab that is up and has objects, and leaves it there."""
+    osd = max(world.fsids()) + 1
+    claims = {"data": world.lab("pvc", HOST, "on-claim", SET, "data", "0").stdout.strip()}
+    world.lab("pvc-osd", str(osd), claims["data"])
+    world.lab("wait-clean", "120")
+    declare(world, ["data"])
+    expect_plan(world, "one-claim", {osd: claims["data"]}, {osd: AS_DECLARED})
+    claims |= {role: bound(world, role) for role in ("metadata", "wal")}
+    world.say(f"osd.{osd} is created on {claims['data']}; {claims['metadata']} and {claims['wal']} are bound")
+    declare(world, list(claims))
+    expect_plan(world, "no-database", {osd: claims["data"]}, {osd: TO_GET_DATABASE})
+    foreign_is_refused(world, osd, claims["metadata"])
+    added(world, osd, claims)
+
+
+def declare(world, roles):
+    one = {"name": SET, "count": 1, "portable": False, "encrypted": False, "volumeClaimTemplates": templates(roles)}
+    world.storage(storageClassDeviceSets=[one])
+
+
+def disk(role):
+    return f"on-claim-{role}"
+
+
+def bound(world, role):
+    """Creates a claim as Rook does for a template that is added to a set, and binds it, as its owner has to."""
+    claim = world.lab("pvc", HOST, "2", disk(role), SET, role, "0").stdout.strip()
+    world.kubectl("patch", "pvc", claim, "--type", "merge", "-p", json.dumps({"spec": {"volumeName": f"lab-{disk(role)}"}}))
+    world.until(f"{claim} to be bound", 60, lambda: world.get("pvc", claim)["status"].get("phase") == "Bound")
+    return claim
+
+
+def state(world, osd):
+    """Returns what changes if an OSD is stopped or recreated."""
+    (slot,) = [slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd]
+    deployment = world.get("deployment", f"rook-ceph-osd-{osd}")
+    return slot["uuid"], slot["up"], slot["up_from"], deployment["metadata"]["uid"], deployment["metadata"]["generation"]
+
+
+def foreign_is_refused(world, osd, claim):
+    """Checks that an OSD is not stopped while the claim of its database contains data of another owner."""
+    fill(world, HOST, by_id(disk("metadata")), "ext4")
+    sha, before = digest(world.image(disk("metadata"))), state(world, osd)
+    job = world.start("foreign-database", [*RUN, f"osd.{osd}"])
+    result = world.wait_for(job, 300)
+    log = world.log(job)
+    assert result[0] == "Failed" and result[1] != 1, (result, log)
+    said = [line for line in log.splitlines() if claim in line]
+    assert said, f"no word about {claim}:\n{log}"
+    assert state(world, osd) == before, f"osd.{osd} was stopped or recreated:\n{log}"
+    world.lab("on", HOST, "blockdev", "--flushbufs", by_id(disk("metadata")))
+    assert digest(world.image(disk("metadata"))) == sha, f"{claim} was written to:\n{log}"
+    world.say(f"{claim} has data of another owner: {result}, osd.{osd} is up and the claim unchanged: {said[-1][:400]}")
+    world.lab("on", HOST, "blkdiscard", "-f", by_id(disk("metadata")))
+    if osd in world.records():
+        world.command("retry", f"osd.{osd}", "-n", "rook-ceph")
+
+
+def added(world, osd, claims):
+    """Checks that the OSD is recreated with database and log on its claims, and that another run changes nothing."""
+    before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
+    finished(world, "database-added", [*RUN, f"osd.{osd}"], 300)
+    done(world, before, fsids, [osd])
+    world.expect_downs_on_one_host(epoch)
+    world.expect_nothing_left()
+    found = world.ceph("osd", "metadata", str(osd))
+    assert (found["bluefs_dedicated_db"], found["bluefs_dedicated_wal"]) == ("1", "1"), found
+    labels = {role: label(world, role) for role in ("metadata", "wal")}
+    wanted = {"metadata": "bluefs db", "wal": "bluefs wal"}
+    assert {role: (one["osd_uuid"], one["description"]) for role, one in labels.items()} == {
+        role: (world.fsids()[osd], text) for role, text in wanted.items()
+    }, labels
+    in_rooks_shape(world, osd, claims)
+    expect_plan(world, "with-database", {osd: claims["data"]}, {osd: AS_DECLARED})
+    written, last = world.written(), state(world, osd)
+    finished(world, "database-again", [*RUN, f"osd.{osd}"], 90)
+    new = world.written()[len(written) :]
+    assert not new and state(world, osd) == last, f"a run with nothing to do changed something: {new}"
+    world.say(f"osd.{osd} has its database on {claims['metadata']} and its log on {claims['wal']}; all objects equal; second run: nothing to do")
+
+
+def label(world, role):
+    path = by_id(disk(role))
+    return json.loads(world.lab("on", HOST, "ceph-bluestore-tool", "show-label", "--dev", path).stdout)[path]
+
+
+def in_rooks_shape(world, osd, claims):
+    """Checks the parts of the Deployment that belong to the claims, and what Rook reads back."""
+    pod = world.get("deployment", f"rook-ceph-osd-{osd}")["spec"]["template"]["spec"]
+    names = [one["name"] for one in pod["initContainers"]]
+    assert names[: len(COPYING)] == COPYING, names
+    devices = {one["name"]: [(device["name"], device["devicePath"]) for device in one["volumeDevices"]] for one in pod["initContainers"][:3]}
+    assert devices == {name: [(claim, f"/{claim}")] for name, claim in zip(COPYING, claims.values())}, devices
+    volumes = [volume["name"] for volume in pod["volumes"]]
+    of_claims = [name for claim in claims.values() for name in (claim, f"{claim}-bridge")]
+    assert [name for name in volumes if name in of_claims] == of_claims, volumes
+    env = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
+    assert env["ROOK_OSD_UUID"] == world.fsids()[osd] and env["ROOK_BLOCK_PATH"] == f"/mnt/{claims['data']}", env
+    assert not {"ROOK_METADATA_DEVICE", "ROOK_WAL_DEVICE"} & env.keys(), env
