@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::classify::{self, Class, PvcRefusal, Refusal};
 use osd_migrate::domain::device_set::DeviceSet;
-use osd_migrate::domain::gate::left_to_rooks_migration;
+use osd_migrate::domain::gate::{left_to_rooks_migration, reshaped_by_rook};
 use osd_migrate::domain::observation::{OnPvcs, Pvc};
 use osd_migrate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 
@@ -131,7 +131,10 @@ fn pvcs(change: impl FnOnce(&mut World)) -> Option<(String, Option<String>, Opti
 fn osd_gets_the_pvcs_of_its_deployment_else_of_its_index() {
     let (data, db, wal) = (|| PVC.to_owned(), || Some(DB_PVC.to_owned()), || Some("set1-wal-0c".to_owned()));
     assert_eq!(pvcs(on_pvc), Some((data(), None, None)));
-    assert_eq!(pvcs(|w| drop(to_get_database(w))), Some((data(), db(), None)));
+    let to_get_one = |w: &mut World| {
+        to_get_database(w);
+    };
+    assert_eq!(pvcs(to_get_one), Some((data(), db(), None)));
     assert_eq!(pvcs(with_database), Some((data(), db(), None)));
     // A database that is no longer declared stays (ADR 0022).
     let kept = |w: &mut World| {
@@ -342,4 +345,23 @@ fn rooks_migration_compares_an_osd_on_a_pvc_with_its_set() {
     };
     assert!(!left(&on_pvc) && !left(&both));
     assert!(left(&to_be_encrypted) && left(&encrypted) && left(&undeclared));
+}
+
+#[test]
+fn rook_would_start_an_osd_with_the_pvcs_of_its_set() {
+    let reshaped =
+        |change: &dyn Fn(&mut World)| !reshaped_by_rook(&World::new().with(change).seen).is_empty();
+    let declared = |w: &mut World| {
+        to_get_database(w);
+    };
+    let undeclared = |w: &mut World| {
+        with_database(w);
+        set(w).templates.truncate(1);
+    };
+    let log = |w: &mut World| {
+        with_database(w);
+        set(w).templates.push("wal".to_owned());
+    };
+    assert!(!reshaped(&on_pvc) && !reshaped(&with_database));
+    assert!(reshaped(&to_be_encrypted) && reshaped(&declared) && reshaped(&undeclared) && reshaped(&log));
 }
