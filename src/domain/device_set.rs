@@ -2,7 +2,10 @@
 
 /// Template of the PVC for the database (pkg/operator/ceph/cluster/osd/osd.go, `bluestorePVCMetadata`, Rook
 /// v1.20.6).
-const METADATA: &str = "metadata";
+pub const METADATA: &str = "metadata";
+
+/// Template of the PVC for the write-ahead log (the same file, `bluestorePVCWal`).
+pub const WAL: &str = "wal";
 
 /// Template without a name, which Rook takes for the one of the data.
 const DATA: &str = "data";
@@ -19,12 +22,12 @@ pub struct DeviceSet {
 }
 
 impl DeviceSet {
-    /// Returns whether the set has a template for the database.
+    /// Returns whether the set has a template for the database (`METADATA`) or for the log (`WAL`).
     ///
     /// Rook takes the only template of a set for the one of the data, whatever its name
     /// (`createDeviceSetPVCsForIndex`, deviceSet.go, v1.20.6).
-    pub fn has_metadata(&self) -> bool {
-        self.templates.len() > 1 && self.templates.iter().any(|name| name == METADATA)
+    pub fn has_template(&self, wanted: &str) -> bool {
+        self.templates.len() > 1 && self.templates.iter().any(|name| name == wanted)
     }
 
     /// Returns the name of a template that the set declares twice.
@@ -48,8 +51,10 @@ mod tests {
 
     #[test]
     fn only_template_of_a_device_set_is_for_the_data() {
-        assert!(set(&["data", "metadata"]).has_metadata() && set(&["", "metadata"]).has_metadata());
-        assert!(!set(&["metadata"]).has_metadata() && !set(&["data", "wal"]).has_metadata());
+        let has_metadata = |templates: &[&str]| set(templates).has_template(METADATA);
+        assert!(has_metadata(&["data", "metadata"]) && has_metadata(&["", "metadata"]));
+        assert!(!has_metadata(&["metadata"]) && !has_metadata(&["data", "wal"]));
+        assert!(set(&["data", "wal"]).has_template(WAL) && !set(&["wal"]).has_template(WAL));
     }
 
     #[test]

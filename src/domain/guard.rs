@@ -178,6 +178,8 @@ guards! {
     OneAgent,
     /// The record has the proof before Stop.
     ProvenFirst,
+    /// The parts that an OSD has on PVCs by its Deployment were found there before Stop.
+    PartsFoundFirst,
     /// An OSD in a directory is stopped only if the disk that it moves to was found available.
     DiskAvailableFirst,
     /// The weight follows the size of the new disk before the new OSD is started.
@@ -302,6 +304,8 @@ guards! {
     KeyFirst,
     /// A key of an OSD on a PVC that exists is not replaced.
     KeyStays,
+    /// The device of a PVC for a database or log is cleared only if it carries a part of this OSD.
+    PvcPartProven,
     /// Mappings on the device of a PVC are closed before the agent opens the device.
     MappingsClosed,
     /// The issued fsid is on the node's disk before `osd new` is sent.

@@ -7,7 +7,8 @@ use super::classify::{self, Class};
 use super::gate::{self, Gate, Own, Reason};
 use super::ledger::{Ledger, Record, Strategy};
 use super::observation::Observation;
-use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId};
+use super::osd::pvc::PerPvc;
+use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
 use super::plan::{Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd};
 use super::policy::Policy;
 use super::view::View;
@@ -30,6 +31,8 @@ pub struct Line {
     pub stable_devices: Vec<String>,
     /// PVC of the data, for an OSD on PVCs.
     pub pvc: Option<String>,
+    /// PVCs that the database and the log of an OSD to migrate go to.
+    pub parts: Vec<PartOnPvc>,
     /// Directory of the host, for an OSD in a directory. The disk below it is never touched.
     pub directory: Option<String>,
     /// Available disk for an OSD in a directory, if one is known.
@@ -42,6 +45,17 @@ pub struct Line {
     pub strategy: &'static str,
     /// Whether the OSD can be migrated now.
     pub now: Now,
+}
+
+/// Database or log that goes to a PVC of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartOnPvc {
+    /// Database or log.
+    pub role: Role,
+    /// Name of the PVC.
+    pub pvc: String,
+    /// Whether the OSD has this part on the PVC already, by its Deployment.
+    pub is_there: bool,
 }
 
 /// State of an OSD with respect to a migration that starts now.
@@ -98,6 +112,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
                 directory: kind.filter(|kind| kind.in_directory()).and_then(|_| directory()),
                 pvc: daemon.and_then(|daemon| daemon.on_pvcs.as_ref()?.data.clone()),
+                parts: if kind.is_some() { parts(osd, record, view) } else { Vec::new() },
                 onto,
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
@@ -129,6 +144,17 @@ fn recorded(record: &Record) -> Option<Onto> {
     let Strategy::Directory { onto, .. } = &record.strategy else { return None };
     let weight = record.former_weight.map(|before| (before, record.crush.weight));
     Some(Onto { device: onto.clone(), layout: record.target.clone(), db: record.db.clone(), weight })
+}
+
+/// Returns the PVCs that database and log of an OSD go to: those of its record, or those that it would get.
+fn parts(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Vec<PartOnPvc> {
+    let names = |record: &Record| record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone()));
+    let pvcs = record.map_or_else(|| classify::pvcs_of(osd, view.seen), names);
+    let on = view.daemon(osd).and_then(|daemon| daemon.on_pvcs.as_ref());
+    let is_there =
+        |pvc: &String| on.is_some_and(|on| [&on.db, &on.wal].into_iter().flatten().any(|on| on == pvc));
+    let part = |(role, pvc): (Role, &String)| PartOnPvc { role, pvc: pvc.clone(), is_there: is_there(pvc) };
+    pvcs.iter().flat_map(PerPvc::others).map(part).collect()
 }
 
 fn path(record: &Record) -> Option<String> {

@@ -42,17 +42,21 @@ fn local_volume(volume: &PersistentVolume) -> Option<LocalVolume> {
         .claim_ref
         .as_ref()
         .and_then(|claim| Some(format!("{}/{}", claim.namespace.as_deref()?, claim.name.as_deref()?)));
-    let required = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
     Some(LocalVolume {
         name: volume.metadata.name.clone().unwrap_or_default(),
         path,
         claim,
         is_block: spec.volume_mode.as_deref() == Some("Block"),
         bytes: spec.capacity.as_ref().and_then(|all| bytes(&all.get("storage")?.0)),
-        nodes: required
-            .and_then(|required| required.node_selector_terms.iter().map(nodes).collect::<Option<Vec<_>>>())
-            .map(|terms| terms.into_iter().flatten().collect()),
+        nodes: nodes_of(volume),
     })
+}
+
+/// Returns the nodes that a volume can be used on, by their names or host names; `None` if it names none.
+pub(super) fn nodes_of(volume: &PersistentVolume) -> Option<BTreeSet<String>> {
+    let required = volume.spec.as_ref()?.node_affinity.as_ref()?.required.as_ref()?;
+    let terms: Option<Vec<_>> = required.node_selector_terms.iter().map(nodes).collect();
+    Some(terms?.into_iter().flatten().collect())
 }
 
 /// Returns the nodes that a term names; none if it names none, so that the volume may be on any node.

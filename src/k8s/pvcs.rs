@@ -8,6 +8,7 @@ use crate::domain::observation::{BoundVolume, Daemon, Kube, Pvc};
 use crate::domain::osd::OsdId;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::local_volumes;
 use crate::k8s::osd::daemon_pvcs::{DEVICE_SET, SET_INDEX, SET_PVC};
 
 /// Access mode of a PVC that one pod of the whole cluster may use.
@@ -39,22 +40,33 @@ impl K8s {
             (self.kind::<PersistentVolumeClaim>(), self.cluster_kind::<PersistentVolume>());
         let (pvcs, volumes) = tokio::try_join!(
             claims.list("", Some),
-            volumes.list("", |volume| Some((volume.metadata.name?, volume.metadata.uid?))),
+            volumes.list("", |volume| Some((volume.metadata.name.clone()?, bound(&volume)))),
         )?;
-        let uids = volumes.into_iter().collect();
-        Ok(pvcs.iter().map(|pvc| named(pvc, &uids)).collect())
+        let volumes = volumes.into_iter().collect();
+        Ok(pvcs.iter().map(|pvc| named(pvc, &volumes)).collect())
     }
 }
 
-/// Returns the name of a PVC, and the PVC. `volumes`: the uid of each PersistentVolume by its name.
-fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, String>) -> (String, Pvc) {
+fn bound(volume: &PersistentVolume) -> BoundVolume {
+    let meta = &volume.metadata;
+    BoundVolume {
+        name: meta.name.clone().unwrap_or_default(),
+        uid: meta.uid.clone(),
+        nodes: local_volumes::nodes_of(volume),
+    }
+}
+
+/// Returns the name of a PVC, and the PVC. `volumes`: the PersistentVolumes by their names.
+fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, BoundVolume>) -> (String, Pvc) {
     let (spec, meta) = (pvc.spec.as_ref(), &pvc.metadata);
     let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
     let label = |key: &str| meta.labels.as_ref()?.get(key).cloned();
     let volume = spec.and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty());
+    let known =
+        |name: String| volumes.get(&name).cloned().unwrap_or(BoundVolume { name, uid: None, nodes: None });
     let found = Pvc {
         uid: meta.uid.clone().unwrap_or_default(),
-        volume: volume.map(|name| BoundVolume { uid: volumes.get(&name).cloned(), name }),
+        volume: volume.map(known),
         set: label(DEVICE_SET),
         index: label(SET_INDEX),
         template: label(SET_PVC).and_then(|id| template(&id, &label(DEVICE_SET)?, &label(SET_INDEX)?)),
@@ -79,7 +91,10 @@ mod tests {
     use super::*;
 
     fn read(pvc: Value) -> (String, Pvc) {
-        let volumes = [("pv1".to_owned(), "uid-of-pv1".to_owned())].into();
+        let on_h1 = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["h1"]}]}]);
+        let volume = json!({"metadata": {"name": "pv1", "uid": "uid-of-pv1"},
+            "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": on_h1}}}});
+        let volumes = [("pv1".to_owned(), bound(&serde_json::from_value(volume).unwrap()))].into();
         named(&serde_json::from_value(pvc).unwrap(), &volumes)
     }
 
@@ -93,7 +108,11 @@ mod tests {
         });
         let bound = Pvc {
             uid: "u".to_owned(),
-            volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
+            volume: Some(BoundVolume {
+                name: "pv1".to_owned(),
+                uid: Some("uid-of-pv1".to_owned()),
+                nodes: Some(["h1".to_owned()].into()),
+            }),
             set: Some("set1".to_owned()),
             index: Some("0".to_owned()),
             template: Some("data".to_owned()),

@@ -191,6 +191,9 @@ fn effect(effect: &Effect) -> Option<(OsdId, String)> {
         Effect::Wiped { osd, .. } => {
             Some((*osd, format!("{osd}: its disk is proven again, tombstoned and wiped")))
         }
+        Effect::PartCleared { osd, .. } => {
+            Some((*osd, format!("{osd}: the device for its database is proven again and wiped")))
+        }
         Effect::Registered(osd, _) => {
             Some((*osd, format!("{osd}: ceph-volume prepares its disk with the same id")))
         }

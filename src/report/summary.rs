@@ -119,8 +119,8 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     }
     write!(
         f,
-        "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`), \
-         and their devices are not so yet. Migrate them first, or edit the device sets: kubectl -n NAMESPACE edit \
+        "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`, \
+         templates), and their devices are not so yet. Migrate them first, or edit the device sets: kubectl -n NAMESPACE edit \
          cephcluster CEPHCLUSTER",
         names(&summary.reshaped_by_rook)
     )

@@ -8,7 +8,7 @@ use crate::domain::approval::PlanHash;
 use crate::domain::classify::Class;
 use crate::domain::estimate::{Rate, Totals};
 use crate::domain::gate::Reason;
-use crate::domain::osd::OsdId;
+use crate::domain::osd::{OsdId, Role};
 use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Line, Now};
 use crate::domain::units::{size, time};
@@ -97,6 +97,7 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
+    parts.extend(lines.iter().flat_map(parts_on_pvcs));
     parts.extend(lines.iter().filter_map(quarantined));
     parts.extend(disks::disks_text(plan.disks, detail.width));
     parts.extend(plan.unmatched.iter().cloned());
@@ -146,6 +147,20 @@ fn database_on(line: &Line) -> Option<String> {
     Some(format!("{}: its database is created on {} ({size})", line.osd, db.identity.stable_name()))
 }
 
+/// Returns the PVCs of an OSD's database and log.
+fn parts_on_pvcs(line: &Line) -> impl Iterator<Item = String> {
+    line.parts.iter().map(|part| {
+        let what = if part.role == Role::Wal { "log" } else { "database" };
+        let goes = if part.is_there { "is created again on" } else { "goes to" };
+        format!("{}: its {what} {goes} PVC {}", line.osd, part.pvc)
+    })
+}
+
+/// Returns the PVC of an OSD's database or log.
+fn pvc_of(role: Role, line: &Line) -> Option<&str> {
+    line.parts.iter().find(|part| part.role == role).map(|part| part.pvc.as_str())
+}
+
 fn quarantined(line: &Line) -> Option<String> {
     match &line.now {
         Now::Quarantined { why } => Some(quarantined_text(line.osd, why)),
@@ -166,6 +181,8 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
             "becomes": line.becomes,
             "device": device(line, devices),
             "pvc": line.pvc,
+            "databasePvc": pvc_of(Role::Db, line),
+            "logPvc": pvc_of(Role::Wal, line),
             "directory": line.directory,
             "onto": line.onto.as_ref().map(|onto| json!({
                 "device": onto.device.stable_name(),

@@ -38,11 +38,14 @@ impl World {
             Stage::Waiting => self.agent_starts(job, request),
             Stage::Inspected { disk, content } => self.agent_opens(job, request, disk, &content),
             Stage::Proven { disk } => self.agent_buries(job, request, disk),
-            Stage::Buried { disk } => self.agent_issues_fsid(job, request, disk, false),
+            Stage::Buried { disk } => match self.clear_part(job, request) {
+                Some(effects) => effects,
+                None => self.agent_issues_fsid(job, request, disk, false),
+            },
             Stage::Registered { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
             Stage::Labelled { disk, fsid, id } => {
                 self.write_label(&disk, request, fsid, id, true);
-                self.pvcs.open.remove(&disk);
+                self.close_new(request, &disk);
                 self.advance(job, Stage::Reporting { problem: None });
                 Vec::new()
             }
@@ -197,12 +200,15 @@ impl World {
         {
             return self.fails(job, NodeProblem::Refused(why));
         }
-        let may_wipe = match verdict {
+        let may_wipe = match &verdict {
             Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => true,
             Verdict::Done | Verdict::Refuse(_) => false,
         };
         if !passes(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
             return self.fails(job, NodeProblem::Failed("the disk changed meanwhile".to_owned()));
+        }
+        if let Err(problem) = self.open_part(job, request, &verdict) {
+            return self.fails(job, problem);
         }
         if let Some(disk) = self.disks.get_mut(&name) {
             disk.held_by = Some(job.to_owned());
@@ -299,6 +305,9 @@ impl World {
         if in_use {
             return self.fails(job, NodeProblem::Failed("mkfs: the disk is in use".to_owned()));
         }
+        if let Err(problem) = self.create_part(request, fsid) {
+            return self.fails(job, problem);
+        }
         self.write_label(&disk, request, fsid, id, false);
         self.advance(job, Stage::Labelled { disk, fsid, id });
         Vec::new()
@@ -359,8 +368,9 @@ impl World {
         if request.task != NodeTask::Rebuild {
             return None;
         }
-        let done =
-            self.recorded_disk(request).is_some_and(|(_, disk)| self.judge(request, disk) == Verdict::Done);
+        let done = self.recorded_disk(request).is_some_and(|(_, disk)| {
+            self.judge(request, disk) == Verdict::Done && self.has_part(request, fsid_on(&disk.content))
+        });
         (!done).then(|| NodeProblem::Failed("the disk does not carry the new OSD".to_owned()))
     }
 }

@@ -22,7 +22,7 @@ impl World {
             }
             (Some(_), _) | (_, Some(_)) => self.recorded_disk(request),
         };
-        let content = found.map_or_else(
+        let mut content = found.map_or_else(
             || Content::NotFound { inspected: "all disks".to_owned() },
             |(_, disk)| disk.content.clone(),
         );
@@ -31,6 +31,13 @@ impl World {
         let evidence = found.zip(carrier).and_then(|((_, disk), (_, carrier))| {
             let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
             Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, auxiliary: Vec::new() })
+        });
+        let evidence = evidence.and_then(|evidence| match self.with_part(request, evidence) {
+            Ok(evidence) => Some(evidence),
+            Err(other) => {
+                content = other;
+                None
+            }
         });
         let on_volume = request.target.mode == Mode::Lvm && matches!(content, Content::Bluestore { .. });
         let volume = on_volume.then(|| Volume {

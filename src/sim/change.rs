@@ -164,8 +164,10 @@ impl World {
             on_partition: is_filestore,
             dedicated_db,
             dedicated_wal: false,
-            // Such a database is on a volume, and the data is then on one too.
-            device_mapper: in_luks || dedicated_db || disk.mapped_by_host,
+            // On a host such a database is on a volume, and the data is then on one too.
+            device_mapper: in_luks
+                || (dedicated_db && !self.pvcs.of.contains_key(&osd))
+                || disk.mapped_by_host,
             on_file: false,
         };
         let node = disk.node.clone();

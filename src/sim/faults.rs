@@ -105,7 +105,8 @@ impl World {
 
     pub(super) fn put_foreign(&mut self, name: &str) {
         let Some(disk) = self.disks.get_mut(name) else { return };
-        let lost = fsid_on(&disk.content);
+        let part = self.databases.iter().find(|(_, on)| *on == name).map(|(fsid, _)| *fsid);
+        let lost = fsid_on(&disk.content).or(part);
         let (Some(osd_fsid), Some(cluster)) =
             (foreign_fsid(1), crate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(FOREIGN)))
         else {
@@ -125,6 +126,7 @@ impl World {
         if let Some(osd) = served.map(|(osd, _)| *osd) {
             self.osd_down(osd); // its daemon ends with input/output errors
         }
+        self.databases.retain(|_, on| on != name);
         self.forget_store(fsid);
     }
 

@@ -16,6 +16,7 @@
 //! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
+//! | `pvcs`, `on_pvc`, `pvc_part` | PersistentVolumeClaims, their keys, databases on them | Kubernetes 1.34 |
 //! | `acts`, `acts_on_ceph` | each act with the preconditions of `domain::expect`, like the adapters | |
 //! | `noise`, `disturbance` | persistent problems elsewhere: dead OSDs, cordoned or lost nodes, unusual PGs | |
 //! | `happening` | happenings as data: time, statistics, daemons, agents; faults, Rook, people | |
@@ -43,6 +44,7 @@ mod noise;
 mod on_pvc;
 mod pgs;
 pub mod ports;
+mod pvc_part;
 mod pvcs;
 mod rook;
 pub mod schedule;

@@ -3,6 +3,7 @@
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::{NodeProblem, NodeRequest};
 use crate::domain::observation::{BoundVolume, Daemon, OnPvcs};
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Mode, OsdFsid, OsdId};
 use crate::sim::kube::after;
 use crate::sim::pvcs::{PvcChange, SET};
@@ -14,36 +15,41 @@ impl World {
         request.data_pvc().is_none_or(|pvc| self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk))
     }
 
-    /// Returns whether a Deployment opens the store of an OSD: on the disk behind its PVC, encrypted as the
+    /// Returns whether a Deployment opens the store of an OSD: on the disks behind its PVCs, encrypted as the
     /// Deployment says, with the key of the Secret.
+    ///
+    /// BlueStore starts only if data and database belong to the same OSD.
     pub(super) fn opens(&self, osd: OsdId, fsid: OsdFsid, disk: &str, daemon: &Daemon) -> bool {
-        let Some(pvc) = self.pvcs.of.get(&osd) else { return true };
+        let Some(pvcs) = self.pvcs.of.get(&osd) else { return true };
         let key = self.pvcs.stores.get(&fsid);
-        self.pvcs.disks.get(pvc).is_some_and(|behind| behind == disk)
+        let of_deployment = daemon.on_pvcs.as_ref().and_then(|on| on.db.as_ref());
+        self.pvcs.disks.get(&pvcs.data).is_some_and(|behind| behind == disk)
+            && of_deployment.and_then(|pvc| self.pvcs.disks.get(pvc)) == self.databases.get(&fsid)
             && daemon.opens_encryption == key.is_some()
-            && key.is_none_or(|key| self.pvcs.keys.get(pvc) == Some(key))
+            && key.is_none_or(|key| self.pvcs.keys.get(&pvcs.data) == Some(key))
     }
 
-    /// Opens the mapping of an encrypted OSD that boots.
+    /// Opens the mappings of an encrypted OSD that boots.
     ///
-    /// The mapping stays open when the OSD stops.
+    /// The mappings stay open when the OSD stops.
     pub(super) fn opened(&mut self, fsid: OsdFsid) {
         if self.pvcs.stores.contains_key(&fsid)
             && let Some((disk, _)) = self.disk_of(fsid)
         {
             let disk = disk.clone();
+            self.pvcs.open.extend(self.databases.get(&fsid).cloned());
             self.pvcs.open.insert(disk);
         }
     }
 
     /// Gives the written Deployment of an OSD on a PVC the shape of the store that it starts.
     pub(super) fn shape_on_pvc(&self, osd: OsdId, daemon: &mut Daemon) {
-        let Some(pvc) = self.pvcs.of.get(&osd) else { return };
+        let Some(pvcs) = self.pvcs.of.get(&osd).cloned() else { return };
         let in_slot = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
         daemon.fsid = daemon.fsid.or(in_slot);
         let is_encrypted = daemon.fsid.is_some_and(|fsid| self.pvcs.stores.contains_key(&fsid));
-        daemon.on_pvcs =
-            Some(OnPvcs { data: Some(pvc.clone()), db: None, wal: None, set: Some(SET.to_owned()) });
+        let PerPvc { data, db, wal } = pvcs;
+        daemon.on_pvcs = Some(OnPvcs { data: Some(data), db, wal, set: Some(SET.to_owned()) });
         (daemon.activates, daemon.mode) = (true, Some(Mode::Raw));
         (daemon.mounts_device, daemon.data_dir) = (false, None);
         (daemon.opens_encryption, daemon.encrypted_to_rook) = (is_encrypted, is_encrypted);
@@ -67,7 +73,7 @@ impl World {
         if is_open { Err(NodeProblem::Failed("the disk is in use".to_owned())) } else { Ok(()) }
     }
 
-    /// Formats the disk with the key of its PVC and opens it, if the request wants that.
+    /// Formats the disks with the key of the PVC of the data and opens them, if the request wants that.
     pub(super) fn format(
         &mut self,
         request: &NodeRequest,
@@ -80,13 +86,15 @@ impl World {
         };
         self.pvcs.stores.insert(fsid, *key);
         self.pvcs.open.insert(disk.to_owned());
+        self.pvcs.open.extend(self.part_of(request).map(|(_, disk)| disk));
         Ok(())
     }
 
     /// Returns whether a PVC can be deleted now: no pod uses it.
     pub fn is_unused(&self, pvc: &str) -> bool {
-        let is_agent = self.agents.values().any(|agent| agent.request.data_pvc() == Some(pvc));
-        let osd = self.pvcs.of.iter().find(|(_, of)| *of == pvc).map(|(osd, _)| osd);
+        let has = |pvcs: &PerPvc<String>| pvcs.iter().any(|(_, of)| of == pvc);
+        let is_agent = self.agents.values().any(|agent| agent.request.pvcs.as_ref().is_some_and(has));
+        let osd = self.pvcs.of.iter().find(|(_, of)| has(of)).map(|(osd, _)| osd);
         let has_pod =
             osd.and_then(|osd| self.kube.daemons.get(osd)).is_some_and(|daemon| !daemon.pods.is_empty());
         !is_agent && !has_pod
@@ -110,8 +118,11 @@ impl World {
     fn recreate_pvc(&mut self, pvc: &str, disk: &str) {
         if let Some(found) = self.kube.pvcs.get_mut(pvc) {
             found.uid = after(&found.uid);
-            found.volume =
-                Some(BoundVolume { name: "pv-other".to_owned(), uid: Some("uid-pv-other".to_owned()) });
+            found.volume = Some(BoundVolume {
+                name: "pv-other".to_owned(),
+                uid: Some("uid-pv-other".to_owned()),
+                nodes: None,
+            });
         }
         self.pvcs.disks.insert(pvc.to_owned(), disk.to_owned());
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{OsdFsid, OsdId};
 
 /// Device set of all PVCs of an example.
@@ -11,8 +12,8 @@ pub(super) const SET: &str = "set1";
 /// PVCs of OSDs, with what Kubernetes does not show.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Pvcs {
-    /// PVC of each OSD that is on one.
-    pub of: BTreeMap<OsdId, String>,
+    /// PVCs of each OSD that is on some, as its Deployment names them.
+    pub of: BTreeMap<OsdId, PerPvc<String>>,
     /// Disk behind each PVC.
     pub disks: BTreeMap<String, String>,
     /// Number of the key in the Secret of each PVC that has one.

@@ -39,7 +39,7 @@ pub struct World {
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
     /// Encrypted stores, and whether the mons have their dm-crypt key.
     pub dmcrypt: BTreeMap<OsdFsid, bool>,
-    /// Stores with a database on another disk, and the name of that disk.
+    /// Stores with a database on another disk, and the name of that disk: its content stays blank.
     pub databases: BTreeMap<OsdFsid, String>,
     /// PersistentVolumeClaims.
     pub pvcs: Pvcs,
@@ -138,6 +138,17 @@ pub enum Effect {
         osd: OsdId,
         /// Record that the agent worked on.
         record: RecordId,
+    },
+    /// An agent cleared the disk for the database of an OSD.
+    PartCleared {
+        /// Disk.
+        disk: String,
+        /// Content before, if it was not a database.
+        was: Content,
+        /// Store whose database was on the disk.
+        part: Option<OsdFsid>,
+        /// OSD that the agent worked on.
+        osd: OsdId,
     },
     /// A new fsid was registered with the mons.
     Registered(OsdId, OsdFsid),

@@ -19,7 +19,7 @@ pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
 /// Returns the class of one OSD.
 pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     match facts_of(osd, slot, seen) {
-        Ok((metadata, daemon)) => class_of_running(slot, metadata, daemon, seen),
+        Ok((metadata, daemon)) => class_of_running((osd, slot), metadata, daemon, seen),
         Err(refusal) => Class::Refused(refusal),
     }
 }
@@ -76,13 +76,18 @@ fn facts_of<'a>(
     Ok((metadata, daemon))
 }
 
-fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Class {
+fn class_of_running(
+    (osd, slot): (OsdId, &Slot),
+    metadata: &Metadata,
+    daemon: &Daemon,
+    seen: &Observation,
+) -> Class {
     let not_yet = |what: &str| Class::Refused(Refusal::NotBuiltYet(what.to_owned()));
     let Some(kind) = kind::of(slot, metadata, daemon) else {
         return not_yet("an object store other than BlueStore and Filestore");
     };
     if let Some(on) = &daemon.on_pvcs {
-        return on_pvc::class_of(on, kind, metadata, daemon, seen).unwrap_or_else(Class::Refused);
+        return on_pvc::class_of((osd, on), kind, metadata, daemon, seen).unwrap_or_else(Class::Refused);
     }
     if kind.in_directory() && daemon.data_dir.is_none() {
         return not_yet(

@@ -9,6 +9,7 @@ mod kind;
 mod obstacles;
 mod on_pvc;
 mod pvc_refusal;
+mod pvcs;
 mod release;
 mod target;
 
@@ -16,5 +17,5 @@ pub use class::{Class, Difference, Mismatch, Refusal};
 pub use database::{databases_by_node, databases_on};
 pub use decide::{class_of, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};
-pub use on_pvc::set_of;
+pub use on_pvc::{pvcs_of, set_of};
 pub use pvc_refusal::PvcRefusal;

@@ -6,10 +6,12 @@ use super::class::{Class, Difference, Mismatch, Refusal};
 use super::differences::differences;
 use super::obstacles::{is_no_way_back, obstacle};
 use super::pvc_refusal::PvcRefusal;
+use super::pvcs::OfSet;
 use super::target::Target;
-use crate::domain::device_set::DeviceSet;
+use crate::domain::device_set::{DeviceSet, METADATA};
 use crate::domain::observation::{Daemon, Metadata, Observation, OnPvcs};
-use crate::domain::osd::{Kind, Layout, Mode};
+use crate::domain::osd::pvc::PerPvc;
+use crate::domain::osd::{Kind, Layout, Mode, OsdId};
 use crate::domain::policy::Declaration;
 
 /// Returns the declared device set of an OSD: the one that its Deployment names, else the one of its PVC.
@@ -23,17 +25,27 @@ fn name_of_set<'a>(on: &'a OnPvcs, seen: &'a Observation) -> Option<&'a str> {
     on.set.as_deref().or_else(of_pvc)
 }
 
+/// Returns the PVCs that an OSD gets when it is recreated.
+///
+/// `None` if the OSD is on disks of its host, or can't be recreated on PVCs: `class_of` says why.
+pub fn pvcs_of(osd: OsdId, seen: &Observation) -> Option<PerPvc<String>> {
+    let on = seen.kube.daemons.get(&osd)?.on_pvcs.as_ref()?;
+    let data = on.data.as_deref()?;
+    let set = declared(on, data, seen).ok()?;
+    OfSet { osd, on, set, seen }.pvcs(data).ok()
+}
+
 /// Returns the class of an OSD on PVCs: as declared, or why it is refused.
 pub(super) fn class_of(
-    on: &OnPvcs,
+    (osd, on): (OsdId, &OnPvcs),
     kind: Kind,
     metadata: &Metadata,
     daemon: &Daemon,
     seen: &Observation,
 ) -> Result<Class, Refusal> {
-    let unnamed = || Refusal::NotBuiltYet("an OSD on a PVC that its Deployment does not name".to_owned());
-    let pvc = on.data.as_deref().ok_or_else(unnamed)?;
-    let set = declared(on, pvc, seen)?;
+    let not_yet = |what: &str| Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {what}")));
+    let Some(data) = on.data.as_deref() else { return not_yet("its Deployment does not name the PVC") };
+    let set = declared(on, data, seen)?;
     let differs = differs(kind, metadata, set, seen);
     let is_on_lvm = matches!(kind, Kind::Lvm | Kind::LvmCrypt);
     if differs.is_empty() && !is_on_lvm {
@@ -42,7 +54,13 @@ pub(super) fn class_of(
     if let Some(why) = obstacle(metadata, daemon) {
         return Err(why);
     }
-    expect_usable(pvc, seen)?;
+    if is_on_lvm {
+        return not_yet("LVM on a PVC");
+    }
+    if let Some(part) = unnamed_part(on, metadata) {
+        return not_yet(&format!("its {part} is on a device that its Deployment does not name"));
+    }
+    OfSet { osd, on, set, seen }.pvcs(data)?;
     let Declaration { store, kms, .. } = &seen.kube.declaration;
     if is_no_way_back(metadata, store) {
         return Err(Refusal::NoWayBack);
@@ -50,22 +68,15 @@ pub(super) fn class_of(
     if let Some(kms) = kms.clone().filter(|_| set.encrypted) {
         return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
-    if let Some(what) = not_taken_yet(is_on_lvm, &differs, metadata) {
-        return Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {what}")));
-    }
     Ok(Class::Mismatched(Mismatch { format: kind, differs }))
 }
 
-/// Returns what is not migrated yet: LVM on a PVC, and OSDs with a PVC for their database or log.
-fn not_taken_yet(is_on_lvm: bool, differs: &BTreeSet<Difference>, metadata: &Metadata) -> Option<String> {
-    let is_database = |difference: &&Difference| matches!(difference, Difference::DatabaseOnPvc(_));
-    if is_on_lvm {
-        return Some("LVM on a PVC".to_owned());
+/// Returns what an OSD has on another device that its Deployment does not name: the device can't be found.
+fn unnamed_part(on: &OnPvcs, metadata: &Metadata) -> Option<&'static str> {
+    if metadata.dedicated_db && on.db.is_none() {
+        return Some("database");
     }
-    if metadata.dedicated_db || metadata.dedicated_wal {
-        return Some("its database or its log is on another PVC".to_owned());
-    }
-    differs.iter().find(is_database).map(Difference::to_string)
+    (metadata.dedicated_wal && on.wal.is_none()).then_some("log")
 }
 
 /// Returns the layout that the set of an OSD on PVCs declares.
@@ -101,25 +112,8 @@ fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a Dev
 fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation) -> BTreeSet<Difference> {
     let target = Target { layout: layout(set, seen), database: None };
     let mut found = differences(kind, metadata, &target);
-    if set.has_metadata() && !metadata.dedicated_db {
+    if set.has_template(METADATA) && !metadata.dedicated_db {
         found.insert(Difference::DatabaseOnPvc(set.name.clone()));
     }
     found
-}
-
-/// Returns why another pod of the node can't use the PVC of an OSD as a device.
-fn expect_usable(name: &str, seen: &Observation) -> Result<(), PvcRefusal> {
-    let pvc = name.to_owned();
-    let phase = match seen.kube.pvcs.get(name) {
-        None => "missing",
-        Some(found) if found.is_deleted => "being deleted",
-        Some(found) if found.phase != "Bound" => found.phase.as_str(),
-        Some(found) if found.volume.as_ref().and_then(|volume| volume.uid.as_ref()).is_none() => {
-            "bound to a PersistentVolume that does not exist"
-        }
-        Some(found) if !found.is_block => return Err(PvcRefusal::PvcNoBlock { pvc }),
-        Some(found) if found.is_for_one_pod => return Err(PvcRefusal::PvcOnePod { pvc }),
-        Some(_) => return Ok(()),
-    };
-    Err(PvcRefusal::PvcNotBound { pvc, phase: phase.to_owned() })
 }

@@ -40,6 +40,17 @@ pub enum PvcRefusal {
         /// PVC of the OSD
         pvc: String,
     },
+    /// OSD that is to get a PVC of its device set for its database or log, and there is no usable one.
+    NoDatabasePvc {
+        /// device set of the OSD
+        set: String,
+        /// index of the OSD in its device set, if a label names it
+        index: Option<String>,
+        /// template of the PVC: `metadata` or `wal`
+        template: String,
+        /// why there is no usable PVC
+        why: String,
+    },
     /// OSD on a PVC that is to be encrypted with a key from a key management service.
     KeyInKms {
         /// provider
@@ -83,6 +94,17 @@ impl fmt::Display for PvcRefusal {
                 f,
                 "its PVC {pvc} has accessMode ReadWriteOncePod: no other pod can check its device while the OSD \
                  is running. Replace the OSD by a new one"
+            ),
+            Self::NoDatabasePvc { set, index: Some(index), template, why } => write!(
+                f,
+                "device set `{set}` has no usable PVC of the template `{template}` for its index {index}: {why}. \
+                 See: kubectl -n NAMESPACE get pvc -l \
+                 ceph.rook.io/DeviceSet={set},ceph.rook.io/setIndex={index}"
+            ),
+            Self::NoDatabasePvc { set, index: None, template, .. } => write!(
+                f,
+                "no label names its index in device set `{set}`, so its PVC of the template `{template}` is \
+                 unknown. See: kubectl -n NAMESPACE get pvc -l ceph.rook.io/DeviceSet={set} --show-labels"
             ),
             Self::KeyInKms { kms, set } => write!(
                 f,

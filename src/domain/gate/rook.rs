@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
+use crate::domain::device_set::{METADATA, WAL};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Run;
 use crate::domain::observation::{Daemon, Observation, OnPvcs, Operator, Slot};
@@ -68,14 +69,19 @@ pub fn stays_fenced(seen: &Observation) -> bool {
 }
 
 /// Returns the OSDs on PVCs whose Deployments a Rook that is not fenced would give another shape: encrypted
-/// as their device set declares, whatever is on their devices.
+/// and with PVCs for database and log as their device set declares, whatever is on their devices.
 ///
-/// Such an OSD does not start again. Rook changes up to 20 Deployments at a time (`osdMaxUpdatesInParallel`,
+/// Rook links a PVC of the set as `block.db` even if the OSD has no database there (spec.go,
+/// `onPVCWithMetadata`, v1.20.6), and BlueStore refuses a database of another OSD. Such an OSD does not start again. Rook changes up to 20 Deployments at a time (`osdMaxUpdatesInParallel`,
 /// pkg/operator/ceph/cluster/osd/update.go, v1.20.6).
 pub fn reshaped_by_rook(seen: &Observation) -> BTreeSet<OsdId> {
     let differs = |daemon: &Daemon| {
-        let set = daemon.on_pvcs.as_ref().and_then(|on| classify::set_of(on, seen));
-        set.is_some_and(|set| set.encrypted != daemon.opens_encryption)
+        let on_set = daemon.on_pvcs.as_ref().and_then(|on| Some((on, classify::set_of(on, seen)?)));
+        on_set.is_some_and(|(on, set)| {
+            set.encrypted != daemon.opens_encryption
+                || set.has_template(METADATA) != on.db.is_some()
+                || set.has_template(WAL) != on.wal.is_some()
+        })
     };
     seen.kube.daemons.iter().filter(|(_, daemon)| differs(daemon)).map(|(osd, _)| *osd).collect()
 }

@@ -1,5 +1,7 @@
 //! PersistentVolumeClaims of OSDs.
 
+use std::collections::BTreeSet;
+
 /// Where an OSD on PersistentVolumeClaims has its data, by its Deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct OnPvcs {
@@ -44,4 +46,6 @@ pub struct BoundVolume {
     pub name: String,
     /// uid; `None` if there is no such PersistentVolume.
     pub uid: Option<String>,
+    /// Nodes that it can be used on, by their names or host names; `None` if it names none.
+    pub nodes: Option<BTreeSet<String>>,
 }

@@ -10,7 +10,7 @@ use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Record, Strategy};
-use crate::domain::observation::{Daemon, JobState, Observation, Pg, Slot, SlotState};
+use crate::domain::observation::{Daemon, JobState, Metadata, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
 };
@@ -301,8 +301,13 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 /// The Deployment does: an OSD that is up was opened as its Deployment says.
 fn conforms(record: &Record, slot: &Slot, daemon: Option<&Daemon>) -> bool {
     let target = &record.target;
-    if record.pvcs.is_some() {
-        return slot.metadata.as_ref().is_some_and(|metadata| metadata.store == target.store)
+    if let Some(pvcs) = &record.pvcs {
+        let is_as_recorded = |metadata: &Metadata| {
+            metadata.store == target.store
+                && metadata.dedicated_db == pvcs.db.is_some()
+                && metadata.dedicated_wal == pvcs.wal.is_some()
+        };
+        return slot.metadata.as_ref().is_some_and(is_as_recorded)
             && daemon.is_some_and(|daemon| daemon.opens_encryption == target.encrypted);
     }
     slot.metadata.as_ref().is_some_and(|metadata| {

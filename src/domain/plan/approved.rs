@@ -25,6 +25,10 @@ pub fn line_of_osd(osd: OsdId, view: View<'_>) -> Option<String> {
         None if metadata.stable_devices.is_empty() => metadata.devices.join(" "),
         None => metadata.stable_devices.join(" "),
     };
+    let others = classify::pvcs_of(osd, view.seen).into_iter();
+    let others =
+        others.flat_map(|pvcs| pvcs.others().map(|(_, name)| format!(" PVC {name}")).collect::<Vec<_>>());
+    let devices = std::iter::once(devices).chain(others).collect::<String>();
     Some(format!("{osd} on {host}, fsid {fsid}, {devices}, {class} -> {target}"))
 }
 

@@ -45,9 +45,8 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
     let osd = candidate.osd;
     let (slot, daemon) = (view.slot(osd)?, view.daemon(osd)?);
     let (old, crush) = (slot.fsid?, slot.crush.clone()?);
-    let data = daemon.on_pvcs.as_ref().and_then(|on| on.data.as_ref());
-    let pvcs = match data {
-        Some(name) => Some(PerPvc::of_data(RecordedPvc::of(name, view.seen.kube.pvcs.get(name)?)?)),
+    let pvcs = match &daemon.on_pvcs {
+        Some(_) => Some(recorded(&classify::pvcs_of(osd, view.seen)?, view)?),
         None => None,
     };
     let begun = Begun {
@@ -77,4 +76,11 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
         evidence: None,
     };
     record::save(begun, old, view)
+}
+
+/// Returns the PVCs of an OSD with the uids that identify them; `None` if one of them is not bound.
+fn recorded(pvcs: &PerPvc<String>, view: View<'_>) -> Option<PerPvc<RecordedPvc>> {
+    let of = |name: &String| RecordedPvc::of(name, view.seen.kube.pvcs.get(name)?);
+    let of_part = |name: Option<&String>| name.map_or(Some(None), |name| of(name).map(Some));
+    Some(PerPvc { data: of(&pvcs.data)?, db: of_part(pvcs.db.as_ref())?, wal: of_part(pvcs.wal.as_ref())? })
 }

@@ -31,7 +31,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
-        && gate::same_pvc(record, view.seen) == Gate::Open
+        && has_same_pvcs(record, view)
         && match &record.strategy {
             Strategy::Directory { path, .. } => {
                 daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
@@ -42,6 +42,12 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
                     && database::is_as_recorded(record, view)
             }
         }
+}
+
+/// Returns whether the OSD would get the recorded PVCs, on the recorded PersistentVolumes.
+fn has_same_pvcs(record: &Record, view: View<'_>) -> bool {
+    let names = record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone()));
+    gate::same_pvc(record, view.seen) == Gate::Open && classify::pvcs_of(record.osd, view.seen) == names
 }
 
 /// Returns whether the preparations for a suspended OSD are undone.

@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::domain::inspection::{Piece, PieceLocation};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::inspection::{Evidence, Piece, PieceLocation};
+use crate::domain::observation::OnPvcs;
 use crate::domain::osd::Role;
 use crate::domain::proof::verdict::Verdict;
 
@@ -61,12 +63,33 @@ pub fn part_is_to_be_cleared(
     verdict: &Verdict,
     seen: &PieceSeen,
 ) -> Result<bool, String> {
-    match (seen, verdict) {
-        (PieceSeen::Old, _) | (PieceSeen::Ours, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => Ok(true),
-        (PieceSeen::Blank, _) => Ok(false),
-        (PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing, _) => {
-            Err(format!("PVC {pvc} for its {role}: expected the old OSD or a blank device, found {seen}"))
-        }
+    let is_proven = match (seen, verdict) {
+        (PieceSeen::Old, _) | (PieceSeen::Ours, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => true,
+        (PieceSeen::Blank, _) => return Ok(false),
+        (PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing, _) => false,
+    };
+    if passes(Guard::PvcPartProven, is_proven) {
+        return Ok(true);
+    }
+    Err(format!("PVC {pvc} for its {role}: expected the old OSD or a blank device, found {seen}"))
+}
+
+/// Checks that the parts that an OSD has on PVCs by its Deployment were found there.
+///
+/// A part that was not found is on a device that nobody knows: a rebuild would leave it behind.
+pub fn parts_are_found(on: &OnPvcs, evidence: &Evidence) -> Result<(), String> {
+    let is_found = |role: Role, pvc: &String| {
+        let is_it = |place: &PieceLocation| matches!(place, PieceLocation::Pvc { name, .. } if name == pvc);
+        evidence.auxiliary.iter().any(|piece| piece.role == role && is_it(&piece.place))
+    };
+    let parts = [(Role::Db, &on.db), (Role::Wal, &on.wal)];
+    let named = parts.into_iter().filter_map(|(role, pvc)| Some((role, pvc.as_ref()?)));
+    match named.into_iter().find(|(role, pvc)| !is_found(*role, pvc)) {
+        Some((role, pvc)) if !passes(Guard::PartsFoundFirst, false) => Err(format!(
+            "by its Deployment its {role} is on PVC {pvc}, but the device of this PVC is blank. See: kubectl -n \
+             NAMESPACE describe pvc {pvc}"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 

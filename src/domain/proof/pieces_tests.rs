@@ -44,3 +44,24 @@ fn auxiliary_device_that_is_not_recorded_is_named() {
         assert!(why.starts_with(&format!("its {} is on", other.role)), "{why}");
     }
 }
+
+#[test]
+fn device_of_a_pvc_is_cleared_only_of_parts_of_this_osd() {
+    let decided = |verdict: Verdict, seen: &PieceSeen| {
+        part_is_to_be_cleared(Role::Db, "set1-metadata-0b", &verdict, seen)
+    };
+    let ours = || [Verdict::WipeOurs, Verdict::WipeMisplaced(crate::domain::osd::OsdId(9))];
+    for verdict in ours().into_iter().chain([Verdict::WipeOld]) {
+        assert_eq!(decided(verdict.clone(), &PieceSeen::Old), Ok(true));
+        assert_eq!(decided(verdict.clone(), &PieceSeen::Blank), Ok(false));
+        for other in [PieceSeen::Other("a signature of xfs".to_owned()), PieceSeen::Missing] {
+            let why = decided(verdict.clone(), &other).unwrap_err();
+            assert!(why.contains("PVC set1-metadata-0b") && why.ends_with(&other.to_string()), "{why}");
+        }
+    }
+    for verdict in ours() {
+        assert_eq!(decided(verdict, &PieceSeen::Ours), Ok(true));
+    }
+    // While the old OSD is whole, nothing of a new one can be there.
+    assert!(decided(Verdict::WipeOld, &PieceSeen::Ours).is_err());
+}

@@ -3,10 +3,11 @@
 use super::Step;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
-use crate::domain::inspection::{NodeReport, NodeTask};
+use crate::domain::inspection::{Evidence, NodeReport, NodeTask};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, DiskFact, SlotFact};
+use crate::domain::proof::pieces;
 
 impl Step<'_> {
     /// Proves the device: nothing is known of it, or the proof is not in the record yet.
@@ -76,6 +77,9 @@ impl Step<'_> {
         if let Some(why) = classify::excludes(&evidence, &self.record.target) {
             return self.quarantine(why);
         }
+        if let Some(why) = self.missing_part(&evidence) {
+            return self.quarantine(why);
+        }
         let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
         if let Gate::Shut(reason) = gate::enough_space(&proven, self.view.seen) {
             return self.quarantine(reason.to_string());
@@ -86,5 +90,11 @@ impl Step<'_> {
             record.issued = issued;
             record.attempt.failures = 0;
         })
+    }
+
+    /// Returns which part of an OSD on PVCs was not found where its Deployment says.
+    fn missing_part(&self, evidence: &Evidence) -> Option<String> {
+        let on = self.view.daemon(self.record.osd)?.on_pvcs.as_ref()?;
+        pieces::parts_are_found(on, evidence).err()
     }
 }

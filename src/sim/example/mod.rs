@@ -18,7 +18,10 @@ pub use noise::{
     a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
     two_in_line, two_without_a_device, with_a_sick_osd,
 };
-pub use pvcs::{OTHER_DISK, PVC, pvc_alongside_rook, pvc_to_be_encrypted, pvc_to_be_plain};
+pub use pvcs::{
+    DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_gets_database, pvc_to_be_encrypted,
+    pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
+};
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};
 pub use worlds::{

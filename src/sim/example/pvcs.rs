@@ -3,6 +3,7 @@
 use crate::domain::device_set::DeviceSet;
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::observation::{BoundVolume, Pvc};
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Kind as Format, OsdId};
 use crate::sim::example::rook::with_rook;
 use crate::sim::example::shape::{GIB, Kind, fsid, host};
@@ -12,6 +13,15 @@ use crate::sim::world::World;
 
 /// PVC of an example.
 pub const PVC: &str = "set1-data-0a";
+
+/// PVC for the database of an OSD of an example.
+pub const DB_PVC: &str = "set1-metadata-0b";
+
+/// Disk behind that PVC.
+pub const DB_DISK: &str = "disk-of-db-pvc";
+
+/// Another disk, on which a database is.
+const ELSEWHERE: &str = "disk-elsewhere";
 
 /// A disk of another PersistentVolume, with data, to which a recreated PVC is bound.
 pub const OTHER_DISK: &str = "disk-other";
@@ -26,46 +36,61 @@ pub fn pvc_to_be_plain() -> World {
     on_a_pvc(true)
 }
 
+/// Returns `pvc_to_be_encrypted` with an OSD whose database is on another PVC, and stays on that PVC.
+pub fn pvc_with_database() -> World {
+    let mut world = on_a_pvc(false);
+    world.declare_set(&["data", "metadata"], true);
+    world.add_database_pvc();
+    world.put_database(OsdId(0), DB_DISK);
+    world
+}
+
+/// Returns `pvc_with_database` with the database on a disk that is not behind its PVC: the PVC was recreated
+/// while the OSD is running.
+pub fn pvc_with_database_elsewhere() -> World {
+    let mut world = pvc_with_database();
+    world.add_disk(ELSEWHERE, &host(0), 6 * GIB);
+    world.put_database(OsdId(0), ELSEWHERE);
+    world
+}
+
+/// Returns three replicas on three hosts; the OSD of the first one is on a PVC, and is to get another PVC for
+/// its database.
+pub fn pvc_gets_database() -> World {
+    let mut world = on_a_pvc(false);
+    world.declare_set(&["data", "metadata"], false);
+    world.add_database_pvc();
+    world
+}
+
 /// Returns `with_rook` with another OSD on a PVC, which is as declared.
 pub fn pvc_alongside_rook() -> World {
     let mut world = with_rook();
     world.put_on_pvc(OsdId(1), false);
-    world.declare_set(false);
+    world.declare_set(&["data"], false);
     world
 }
 
 fn on_a_pvc(is_encrypted: bool) -> World {
     let mut world = on_three_hosts([Kind::Raw, Kind::Raw, Kind::Raw]);
     world.put_on_pvc(OsdId(0), is_encrypted);
-    world.declare_set(!is_encrypted);
+    world.declare_set(&["data"], !is_encrypted);
     world.add_disk(OTHER_DISK, &host(0), 6 * GIB);
     world.put_foreign(OTHER_DISK);
     world
 }
 
 impl World {
-    fn declare_set(&mut self, encrypted: bool) {
-        let templates = vec!["data".to_owned()];
+    fn declare_set(&mut self, templates: &[&str], encrypted: bool) {
+        let templates = templates.iter().map(|name| (*name).to_owned()).collect();
         self.kube.declaration.storage.sets = vec![DeviceSet { name: SET.to_owned(), encrypted, templates }];
     }
 
     /// Puts an OSD on a PVC.
     fn put_on_pvc(&mut self, osd: OsdId, is_encrypted: bool) {
         let (osd_fsid, disk) = (fsid(osd, 0), format!("disk-{}", osd.0));
-        let pvc = Pvc {
-            uid: "uid-pvc-0".to_owned(),
-            volume: Some(BoundVolume { name: "pv-0".to_owned(), uid: Some("uid-pv-0".to_owned()) }),
-            set: Some(SET.to_owned()),
-            index: Some("0".to_owned()),
-            template: Some("data".to_owned()),
-            phase: "Bound".to_owned(),
-            is_deleted: false,
-            is_block: true,
-            is_for_one_pod: false,
-        };
-        self.kube.pvcs.insert(PVC.to_owned(), pvc);
-        self.pvcs.of.insert(osd, PVC.to_owned());
-        self.pvcs.disks.insert(PVC.to_owned(), disk.clone());
+        self.add_pvc(PVC, "data", &disk);
+        self.pvcs.of.insert(osd, PerPvc::of_data(PVC.to_owned()));
         if is_encrypted {
             let (whoami, cluster, format) = (osd, self.ceph.fsid, Format::RawCrypt);
             if let Some(found) = self.disks.get_mut(&disk) {
@@ -80,6 +105,46 @@ impl World {
             self.pvcs.stores.insert(osd_fsid, 1);
             self.pvcs.open.insert(disk);
         }
+        self.reshape(osd);
+    }
+
+    /// Adds a bound PVC of the device set over a disk.
+    fn add_pvc(&mut self, name: &str, template: &str, disk: &str) {
+        let volume = format!("pv-{template}");
+        let pvc = Pvc {
+            uid: "uid-pvc-0".to_owned(),
+            volume: Some(BoundVolume { uid: Some(format!("uid-{volume}")), name: volume, nodes: None }),
+            set: Some(SET.to_owned()),
+            index: Some("0".to_owned()),
+            template: Some(template.to_owned()),
+            phase: "Bound".to_owned(),
+            is_deleted: false,
+            is_block: true,
+            is_for_one_pod: false,
+        };
+        self.kube.pvcs.insert(name.to_owned(), pvc);
+        self.pvcs.disks.insert(name.to_owned(), disk.to_owned());
+    }
+
+    /// Adds a PVC for the database over a blank disk, which no OSD uses.
+    fn add_database_pvc(&mut self) {
+        self.add_disk(DB_DISK, &host(0), 6 * GIB);
+        self.add_pvc(DB_PVC, "metadata", DB_DISK);
+    }
+
+    /// Puts the database of an OSD on a disk, and names its PVC in the Deployment of the OSD.
+    fn put_database(&mut self, osd: OsdId, disk: &str) {
+        self.databases.insert(fsid(osd, 0), disk.to_owned());
+        if let Some(pvcs) = self.pvcs.of.get_mut(&osd) {
+            pvcs.db = Some(DB_PVC.to_owned());
+        }
+        if let Some(metadata) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
+            metadata.dedicated_db = true;
+        }
+        self.reshape(osd);
+    }
+
+    fn reshape(&mut self, osd: OsdId) {
         if let Some(mut daemon) = self.kube.daemons.remove(&osd) {
             self.shape_on_pvc(osd, &mut daemon);
             self.kube.daemons.insert(osd, daemon);

@@ -4,4 +4,5 @@ mod ask;
 mod declared;
 mod kind;
 mod on_pvc;
+mod plan_on_pvc;
 mod refused;

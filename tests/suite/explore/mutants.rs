@@ -240,6 +240,8 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::NoRotation => pvcs::ROTATED,
         Guard::PvcSame => pvcs::RECREATED,
+        Guard::PvcPartProven => pvcs::OVERWRITTEN,
+        Guard::PartsFoundFirst => pvcs::ELSEWHERE,
         Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
         Guard::MappingsClosed => "on a PVC, to be unencrypted",
         _ => "two replicas",

@@ -181,8 +181,15 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::OnPvc(PvcRefusal::PvcNotBound { pvc: pvc(), phase: text("Lost") }),
         Refusal::OnPvc(PvcRefusal::PvcNoBlock { pvc: pvc() }),
         Refusal::OnPvc(PvcRefusal::PvcOnePod { pvc: pvc() }),
+        Refusal::OnPvc(no_database_pvc(Some("0"))),
+        Refusal::OnPvc(no_database_pvc(None)),
         Refusal::OnPvc(PvcRefusal::KeyInKms { kms: text("vault"), set: text("set1") }),
     ]
+}
+
+fn no_database_pvc(index: Option<&str>) -> PvcRefusal {
+    let (set, index, template) = (text("set1"), index.map(text), text("metadata"));
+    PvcRefusal::NoDatabasePvc { set, index, template, why: text("WHY") }
 }
 
 pub(crate) fn rejections() -> Vec<Rejection> {

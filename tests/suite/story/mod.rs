@@ -13,6 +13,7 @@ mod drains;
 mod freeze;
 mod new_osds;
 pub(crate) mod play;
+mod pvcs;
 mod rook;
 mod temporary;
 

@@ -42,6 +42,9 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if world.kube.rotating.contains(&osd) {
         return Some(format!("P6: {osd} was stopped while Rook rotates its key"));
     }
+    if let Some(broken) = super::pvcs::unknown_part(world, record) {
+        return Some(broken);
+    }
     if let Some(broken) = super::directories::nowhere_to_go(before, record) {
         return Some(broken);
     }
@@ -174,7 +177,7 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
     if daemon.is_some_and(|daemon| !daemon.pods.is_empty()) {
         return Some(format!("P3: {osd} was destroyed while its pod existed"));
     }
-    super::pvcs::off_its_pvc(world, osd, fsid)
+    super::pvcs::off_its_pvc(before, osd, fsid)
         .or_else(|| surroundings(before, "destroy", osd))
         .or_else(|| others_suffice(world, osd, "destroy"))
 }

@@ -91,6 +91,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                 (None, None) => in_place::wiped(before, disk, was, *osd),
             }
         }
+        Effect::PartCleared { disk, was, part, osd } => pvcs::part_cleared(world, (disk, *osd), was, *part),
         Effect::Cleared { was, osd, .. } => directories::cleared(before, was, *osd),
         Effect::Purged(osd) => {
             // An id that ceph-volume took by mistake for another record is purged, whichever OSD it was for.
@@ -119,7 +120,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             };
             (record.new != Some(*fsid))
                 .then(|| format!("P5: {osd} was deployed with {fsid}, which is not in the ledger"))
-                .or_else(|| pvcs::off_its_pvc(world, *osd, *fsid))
+                .or_else(|| pvcs::off_its_pvc(before, *osd, *fsid))
                 .or_else(|| drains::still_limited(before, *osd))
         }
         Effect::Fence => {

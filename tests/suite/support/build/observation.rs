@@ -36,7 +36,7 @@ pub(crate) fn declaration() -> Declaration {
 pub(crate) fn bound_pvc() -> Pvc {
     Pvc {
         uid: "uid-of-pvc".to_owned(),
-        volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()) }),
+        volume: Some(BoundVolume { name: "pv1".to_owned(), uid: Some("uid-of-pv1".to_owned()), nodes: None }),
         set: Some("set1".to_owned()),
         index: Some("0".to_owned()),
         template: Some("data".to_owned()),

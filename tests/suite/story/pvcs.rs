@@ -1,0 +1,61 @@
+//! An OSD on PersistentVolumeClaims keeps or gets its database on a PVC, at whatever point the program dies or
+//! freezes.
+
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::sim::example;
+
+use super::crash::Crashes;
+use super::freeze;
+use super::play::{Play, assert_no_leftovers, closed, ends};
+
+const OSD: OsdId = OsdId(0);
+
+fn keeps_database() -> Play {
+    Play::over(example::pvc_with_database(), 1)
+}
+
+fn gets_database() -> Play {
+    Play::over(example::pvc_gets_database(), 1)
+}
+
+/// Asserts that the new OSD has its data and its database on its two PVCs, and nothing of the old one is left.
+fn has_database(play: &Play) {
+    let sim = play.sim.borrow();
+    for (osd, end) in ends(&sim) {
+        assert_eq!((end.class, end.flags), (Class::Conforming, (true, true, false, false)), "{osd}");
+    }
+    let (world, fsid) = (&sim.world, sim.world.ceph.slots[&OSD].fsid.unwrap());
+    assert_ne!(fsid, example::fsid(OSD, 0));
+    assert_eq!(world.databases.iter().collect::<Vec<_>>(), [(&fsid, &example::DB_DISK.to_owned())]);
+    assert_eq!(world.disk_of(fsid).unwrap().0, "disk-0");
+    let on = world.kube.daemons[&OSD].on_pvcs.clone().unwrap();
+    assert_eq!((on.data.as_deref(), on.db.as_deref()), (Some(example::PVC), Some(example::DB_PVC)));
+    assert_eq!(closed(&sim), [OSD]);
+    assert_no_leftovers(&sim);
+}
+
+#[test]
+fn osd_on_pvcs_is_recreated_with_its_database() {
+    for play in [keeps_database(), gets_database()] {
+        assert_eq!(play.run(), Play::finished());
+        has_database(&play);
+        play.assert_again_nothing();
+    }
+}
+
+#[test]
+fn database_on_a_pvc_ends_the_same_after_a_crash_at_any_point() {
+    let crashes = Crashes { check: has_database, ..Crashes::PLAIN };
+    Crashes { play: keeps_database, ..crashes }.run("a database on a PVC", false);
+    let crashes = Crashes { check: has_database, ..Crashes::PLAIN };
+    Crashes { play: gets_database, ..crashes }.run("a PVC for a database", false);
+}
+
+#[test]
+fn runner_frozen_with_a_database_on_a_pvc_changes_nothing() {
+    for (begin, name) in [(keeps_database as fn() -> Play, "kept"), (gets_database, "new")] {
+        freeze::at_each_point(begin, has_database, freeze::BEFORE, &format!("database on a PVC, {name}"));
+        freeze::at_each_point(begin, has_database, freeze::LATE, &format!("database on a PVC, {name}, late"));
+    }
+}
