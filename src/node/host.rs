@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::domain::inspection::{KEY_MOUNT, PARENT_MOUNT, PVC_MOUNT, ROOK_MOUNT};
-use crate::domain::osd::NodeName;
+use crate::domain::inspection::{KEY_MOUNT, PARENT_MOUNT, PVC_MOUNT, ROOK_MOUNT, pvc_node};
 use crate::domain::osd::pvc::KEY_IN_SECRET;
+use crate::domain::osd::{NodeName, Role};
 
 /// Environment that an agent runs in.
 ///
@@ -34,7 +34,7 @@ pub struct Host {
     pub rook: PathBuf,
     /// Namespace of the cluster: the name of the cluster's folder in `rook`.
     pub namespace: String,
-    /// Folder with the device node of the OSD's PVC, if the OSD is on one.
+    /// Folder with the device nodes of the OSD's PVCs, if the OSD is on PVCs.
     pub pvc: PathBuf,
     /// File with the key of an encrypted OSD on a PVC. Its content is passed on by this path only.
     pub key: PathBuf,
@@ -69,5 +69,10 @@ impl Host {
             binary: std::env::current_exe()?,
             path,
         })
+    }
+
+    /// Returns the path of a PVC's device node, which the pod's init container made (`bridge`).
+    pub(crate) fn pvc_device(&self, role: Role) -> PathBuf {
+        self.pvc.join(pvc_node(role))
     }
 }

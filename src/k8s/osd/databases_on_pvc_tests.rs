@@ -110,7 +110,7 @@ fn devices_of_an_osd_are_opened_by_their_own_names_with_one_key() {
     assert_eq!(new.to_string().matches("rook-ceph-osd-encryption-key-").count(), 1);
 }
 
-/// Rook takes database and log from its device set, and a path in the Deployment for one of a host.
+/// Checks that Rook takes database and log from its device set: a path would be one of a host.
 #[test]
 fn rook_reads_back_no_path_of_a_database_on_a_pvc() {
     for (rook, (before, after)) in cases() {
@@ -131,7 +131,7 @@ fn rook_reads_back_no_path_of_a_database_on_a_pvc() {
 const PLAIN: &str = include_str!("../../../tests/suite/fixtures/pvc/16.2.15/plain.deployment.json");
 const DATABASE: &str = include_str!("../../../tests/suite/fixtures/pvc/16.2.15/database.deployment.json");
 
-/// The captured OSDs differ in their names only, and in the database.
+/// Compares captured OSDs, which differ in their names and in the database only.
 #[test]
 fn captured_osd_gets_a_database_as_the_captured_one_has_it() {
     let other = ["set1-data-077rxc", "\"set1\"", "ceph-3", "ceph-osd-3", "\"3\"", "\"h1\"", "host=h1"];

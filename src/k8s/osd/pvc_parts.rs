@@ -58,7 +58,9 @@ pub(super) fn add(pod: &mut Value, names: &Names<'_>, role: Role, is_locked: boo
 }
 
 /// Adds the init containers that open the encrypted device of a PVC and copy its node: those of the data with
-/// other names. The key is that of the data.
+/// other names.
+///
+/// The key is that of the data.
 pub(super) fn add_opening(pod: &mut Value, names: &Names<'_>, role: Role) -> Result<(), NoShape> {
     let Some(pvc) = pvc_of(names, role) else { return Ok(()) };
     let mapping = (mapping_path(names.data(), Role::Block), mapping_path(pvc, role));

@@ -25,7 +25,6 @@ use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::legacy::pieces;
-use crate::node::pvc::device::node_of;
 use crate::node::pvc::hold::{self, HeldPart};
 use crate::node::state::lock::OsdLock;
 use crate::node::steps::Steps;
@@ -246,7 +245,7 @@ async fn create(order: &Order<'_>, disk: &Disk) -> Result<String, NodeError> {
                 luks::while_open(host, pvcs, async |nodes| encrypted(order, nodes).await).await
             }
             Some(pvcs) => {
-                let nodes: Vec<_> = pvcs.iter().map(|(role, _)| (role, node_of(host, role))).collect();
+                let nodes: Vec<_> = pvcs.iter().map(|(role, _)| (role, host.pvc_device(role))).collect();
                 prepare(order, Given::Devices(&nodes)).await
             }
             None => prepare(order, Given::Devices(&[(Role::Block, disk.node.clone())])).await,

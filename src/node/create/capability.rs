@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Every release that knows `--osd-id` also takes database and log, so nothing else is asked.
+    /// Shows why nothing more is asked: each release that knows `--osd-id` also takes database and log.
     #[test]
     fn raw_prepare_takes_database_and_log_in_each_release() {
         for release in RELEASES {

@@ -1,5 +1,5 @@
-//! The OSD on PVCs: the device of its data, with its parts on other PVCs (`node::pvc`). No other device of the
-//! node is inspected.
+//! The OSD on PVCs: the device of its data, with its parts on other PVCs (`node::pvc`). No other device of
+//! the node is inspected.
 
 use crate::domain::inspection::{Evidence, NodeRequest, Proof};
 use crate::domain::osd::Role;

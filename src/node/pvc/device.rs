@@ -1,9 +1,8 @@
 //! The device of a PVC. It is the one that Kubernetes gave to the agent's pod; no other device of the node is
 //! inspected.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::domain::inspection::pvc_node;
 use crate::domain::osd::Role;
 use crate::node::disk::devices::{self, Disk};
 use crate::node::disk::links::Links;
@@ -12,14 +11,9 @@ use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::tools::command::{QUICK, blocking};
 
-/// Returns the path of the device node that the pod's init container made (`bridge`).
-pub(crate) fn node_of(host: &Host, role: Role) -> PathBuf {
-    host.pvc.join(pvc_node(role))
-}
-
-/// Returns the device of a PVC by that node.
+/// Returns the device of a PVC by the node that the pod's init container made (`bridge`).
 pub(crate) async fn device(host: &Host, role: Role, pvc: &str) -> Result<Disk, NodeError> {
-    let node = node_of(host, role);
+    let node = host.pvc_device(role);
     let refused = |why: String| NodeError::Refused(format!("the device of PVC {pvc}: {why}"));
     let number = devices::number_of(&node).map_err(refused)?;
     let disk = with_number(host, number).await?.map_err(refused)?;
@@ -116,7 +110,7 @@ mod tests {
         let why = device(&host, Role::Db, "set1-data-0x").await.unwrap_err();
         assert!(matches!(&why, NodeError::Refused(why) if why.contains("set1-data-0x")), "{why}");
         fs::create_dir_all(&host.pvc).unwrap();
-        fs::write(node_of(&host, Role::Db), "").unwrap();
+        fs::write(host.pvc_device(Role::Db), "").unwrap();
         let why = device(&host, Role::Db, "x").await.unwrap_err().to_string();
         assert!(why.ends_with("is not a block device"), "{why}");
     }

@@ -83,7 +83,7 @@ fn label_of_a_database_is_the_old_one_or_has_an_issued_fsid() {
     }
 }
 
-/// Returns the text for a layer on the device that is not the OSD's.
+/// Returns what the database carries while a mapping of that name is open on it.
 async fn with_holder(root: &Path, request: &NodeRequest, mapping: &str, decrypts: &str) -> PieceSeen {
     let host = host(root);
     let folder = host.sys_block.join("dm-9/dm");

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::inspection::{NodeRequest, RecordId, pvc_node};
+use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::pvc::{KEY_IN_SECRET, PerPvc, key_secret, mapping_name};
 use crate::domain::osd::{ClusterFsid, Role};
 use crate::node::disk::devices::Disk;
@@ -140,7 +140,7 @@ async fn open_all(
     open: &mut Vec<(Role, String)>,
 ) -> Result<(), NodeError> {
     for (role, pvc) in pvcs.iter() {
-        let (device, name) = (host.pvc.join(pvc_node(role)), mapping_name(pvc, role));
+        let (device, name) = (host.pvc_device(role), mapping_name(pvc, role));
         let change = Change::LuksOpen { device: &device, mapping: &name, key: &host.key, read_only: false };
         change.done().await.map_err(|error| of_opening(error, &pvcs.data))?;
         open.push((role, name));

@@ -8,7 +8,7 @@ import json
 from .disks import digest, fill
 from .new_osds import by_id
 from .provision import finished
-from .pvc import AS_DECLARED, expect_plan, templates
+from .pvc import expect_plan, templates
 from .volumes import done
 
 HOST, SET = "h2", "databases"
@@ -30,8 +30,6 @@ def databases(world):
     claims = {"data": world.lab("pvc", HOST, "on-claim", SET, "data", "0").stdout.strip()}
     world.lab("pvc-osd", str(osd), claims["data"])
     world.lab("wait-clean", "120")
-    declare(world, ["data"])
-    expect_plan(world, "one-claim", {osd: claims["data"]}, {osd: AS_DECLARED})
     claims |= {role: bound(world, role) for role in ("metadata", "wal")}
     world.say(f"osd.{osd} is created on {claims['data']}; {claims['metadata']} and {claims['wal']} are bound")
     declare(world, list(claims))
@@ -41,6 +39,7 @@ def databases(world):
 
 
 def declare(world, roles):
+    """Declares the set with these templates."""
     one = {"name": SET, "count": 1, "portable": False, "encrypted": False, "volumeClaimTemplates": templates(roles)}
     world.storage(storageClassDeviceSets=[one])
 
@@ -98,7 +97,6 @@ def added(world, osd, claims):
         role: (world.fsids()[osd], text) for role, text in wanted.items()
     }, labels
     in_rooks_shape(world, osd, claims)
-    expect_plan(world, "with-database", {osd: claims["data"]}, {osd: AS_DECLARED})
     written, last = world.written(), state(world, osd)
     finished(world, "database-again", [*RUN, f"osd.{osd}"], 90)
     new = world.written()[len(written) :]
