@@ -49,8 +49,17 @@ const fn mgr(command: &'static str) -> Grant {
 ///
 /// Every client needs `allow r` for the maps anyhow.
 #[cfg(test)]
-pub(super) const READABLE: [&str; 7] =
-    ["fsid", "health", "versions", "osd crush dump", "osd dump", "osd metadata", "osd stat"];
+pub(super) const READABLE: [&str; 9] = [
+    "fsid",
+    "health",
+    "versions",
+    "config get",
+    "osd crush dump",
+    "osd dump",
+    "osd getmap",
+    "osd metadata",
+    "osd stat",
+];
 
 const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"))];
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));

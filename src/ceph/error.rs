@@ -169,6 +169,18 @@ pub enum CephError {
         /// Number of reads.
         tries: u32,
     },
+    /// The image of the runner has no `osdmaptool`.
+    #[error(
+        "osdmaptool is missing in the runner's image, so no forecast is possible. Use the Ceph image of the \
+         cluster, which contains it: value `image.repository`"
+    )]
+    NoOsdmaptool,
+    /// `osdmaptool` failed.
+    #[error("osdmaptool failed, so there is no forecast: {why}. Try again")]
+    Osdmaptool {
+        /// Reason.
+        why: String,
+    },
     /// The thread of librados has ended.
     #[error("the connection to Ceph is closed")]
     Closed,
@@ -208,6 +220,7 @@ impl CephError {
             | Self::KeyRefused { .. }
             | Self::NotAllowed { .. }
             | Self::OtherCluster { .. }
+            | Self::NoOsdmaptool
             | Self::UnreadableAnswer { .. } => true,
             Self::Read { .. } | Self::Act { .. } => self.is_permission(),
             Self::NoMon { .. }
@@ -215,6 +228,7 @@ impl CephError {
             | Self::NoAnswer { .. }
             | Self::Unexpected { .. }
             | Self::Unsettled { .. }
+            | Self::Osdmaptool { .. }
             | Self::Closed => false,
         }
     }
@@ -235,6 +249,8 @@ impl CephError {
             | Self::UnreadableAnswer { .. }
             | Self::Unexpected { .. }
             | Self::Unsettled { .. }
+            | Self::NoOsdmaptool
+            | Self::Osdmaptool { .. }
             | Self::Closed => None,
         }
     }

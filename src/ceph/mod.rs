@@ -25,6 +25,7 @@ mod osd_dump;
 mod osd_metadata;
 mod osd_new;
 mod osd_stat;
+mod osdmaptool;
 mod own_user;
 mod pg_dump;
 mod purge_misplaced;
@@ -34,6 +35,7 @@ mod restore_upmaps;
 mod samples;
 mod secret;
 mod session;
+mod space;
 mod versions;
 
 #[cfg(feature = "failpoint")]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
+use crate::domain::forecast::OsdSpace;
 use crate::domain::osd::OsdId;
 
 #[derive(Deserialize)]
@@ -47,10 +48,27 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
+    Ok(known(answer)?.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
+}
+
+/// Parses size and usage of each OSD.
+pub(super) fn parse_space(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, OsdSpace>> {
+    let space = |node: Node| {
+        let used = node.kb_used.saturating_mul(1024);
+        let data_bytes = match node.kb_used_meta {
+            0 => used, // Filestore has no such parts
+            _ => node.kb_used_data.saturating_add(node.kb_used_omap).saturating_mul(1024),
+        };
+        let total_bytes = node.kb.saturating_mul(1024);
+        (node.id, OsdSpace { total_bytes, used_bytes: used, data_bytes })
+    };
+    Ok(known(answer)?.map(space).collect())
+}
+
+/// Returns the OSDs of which the mgr has statistics: an OSD without has size 0.
+fn known(answer: &[u8]) -> serde_json::Result<impl Iterator<Item = Node>> {
     let OsdDf { nodes, outside } = serde_json::from_slice(answer)?;
-    // Size 0: the mgr has no statistics of this OSD.
-    let known = nodes.into_iter().chain(outside).filter(|node| node.kb > 0);
-    Ok(known.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
+    Ok(nodes.into_iter().chain(outside).filter(|node| node.kb > 0))
 }
 
 #[cfg(test)]
@@ -67,6 +85,19 @@ mod tests {
             assert_eq!((fine.len(), fine[&OsdId(1)]), (4, up * 1024), "{release}");
             let down = parse(&answer(release, "osd-df.down")).unwrap();
             assert_eq!(down[&OsdId(1)], stopped * 1024, "{release}");
+        }
+    }
+
+    #[test]
+    fn space_of_an_osd_has_its_size_and_the_data_that_moves() {
+        for release in RELEASES {
+            let space = parse_space(&answer(release, "osd-df")).unwrap();
+            let used = parse(&answer(release, "osd-df")).unwrap();
+            // Filestore reports all that is used as its data.
+            let has_parts = |of: &OsdSpace| of.total_bytes > of.used_bytes && of.used_bytes >= of.data_bytes;
+            assert!(space.values().all(has_parts), "{release}: {space:?}");
+            assert!(space.values().any(|of| of.used_bytes > of.data_bytes), "{release}");
+            assert!(used.iter().all(|(osd, bytes)| space[osd].used_bytes >= *bytes), "{release}");
         }
     }
 

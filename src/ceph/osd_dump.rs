@@ -19,6 +19,7 @@ pub(super) struct OsdMap {
     pub(super) epoch: Epoch,
     pub(super) flags: BTreeSet<String>,
     pub(super) nearfull_ratio: u32,
+    pub(super) backfillfull_ratio: u32,
     pub(super) pools: BTreeMap<u64, Pool>,
     /// CRUSH rule of each pool.
     pub(super) rules: BTreeMap<u64, i64>,
@@ -37,6 +38,7 @@ struct OsdDump {
     epoch: Epoch,
     flags: String,
     nearfull_ratio: f64,
+    backfillfull_ratio: f64,
     max_osd: u32,
     pools: Vec<PoolEntry>,
     osds: Vec<OsdEntry>,
@@ -97,7 +99,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         fsid: answer.fsid,
         epoch: answer.epoch,
         flags: answer.flags.split(',').filter(|flag| !flag.is_empty()).map(str::to_owned).collect(),
-        nearfull_ratio: Weight::from_decimal(answer.nearfull_ratio * 10_000.0 / 65_536.0).0,
+        nearfull_ratio: in_ten_thousandths(answer.nearfull_ratio),
+        backfillfull_ratio: in_ten_thousandths(answer.backfillfull_ratio),
         rules: answer.pools.iter().map(|pool| (pool.pool, pool.crush_rule)).collect(),
         pools: answer.pools.into_iter().map(|entry| (entry.pool, pool(entry, &profiles))).collect(),
         marked_new: answer.osds.iter().filter(|osd| is_marked_new(osd)).map(|osd| osd.osd).collect(),
@@ -105,6 +108,11 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry))).collect(),
         upmaps: answer.pg_upmap_items.into_iter().map(upmap).collect(),
     })
+}
+
+/// Returns a ratio in 1/10000.
+fn in_ten_thousandths(ratio: f64) -> u32 {
+    Weight::from_decimal(ratio * 10_000.0 / 65_536.0).0
 }
 
 fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>) -> Pool {

@@ -3,7 +3,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `dispatch` | from the arguments to the command |
-//! | `plan`, `inventories` | `plan`, and its inventories of the nodes' disks |
+//! | `plan`, `inventories`, `plan_removal` | `plan`, its inventories, its forecast of a removal |
 //! | `run` | `run`, `provision` |
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
 //! | `preflight`, `start`, `uninstall` | Helm's hooks |
@@ -28,6 +28,7 @@ mod node;
 mod node;
 mod pages;
 mod plan;
+mod plan_removal;
 mod pod;
 mod preflight;
 mod print;

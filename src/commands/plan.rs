@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cli::{PlanArgs, PlanOutput};
 use crate::commands::approve::{approved, store};
 use crate::commands::inventories::Inventories;
+use crate::commands::plan_removal::plan_removal;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
 use crate::commands::terminal::width;
@@ -29,6 +30,9 @@ use crate::show::{self, Plan, PlanDetail};
 /// Prints what a run would do.
 pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> Exit {
     let live = Live::new(Arc::clone(&k8s), timeout);
+    if !args.remove.is_empty() {
+        return plan_removal(live, &k8s, args).await;
+    }
     if args.inventory { plan_with_inventory(live, k8s, args).await } else { plan_only(live, k8s, args).await }
 }
 

@@ -13,6 +13,7 @@ pub mod drift;
 pub mod estimate;
 pub mod expect;
 pub mod fnv;
+pub mod forecast;
 pub mod gate;
 pub mod guard;
 pub mod history;

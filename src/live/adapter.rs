@@ -13,6 +13,7 @@ use crate::ceph::Ceph;
 use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
+use crate::domain::forecast::{Placement, Space};
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::observation::{self, Kube, Observation};
@@ -96,6 +97,14 @@ impl Live {
     pub async fn keys(&mut self) -> Result<Keys, Failure> {
         let keys = self.session().await?.keys().await;
         self.reopen(keys)
+    }
+
+    /// Asks Ceph where it would place the PGs without these OSDs, and for the space on all OSDs.
+    pub async fn forecast(&mut self, osds: &BTreeSet<OsdId>) -> Result<(Placement, Space), Failure> {
+        let placement = self.session().await?.placement_without(osds).await;
+        let placement = self.reopen(placement)?;
+        let space = self.session().await?.space().await;
+        Ok((placement, self.reopen(space)?))
     }
 
     async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {

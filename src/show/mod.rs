@@ -7,6 +7,7 @@ mod drift;
 mod plan;
 mod preflight;
 mod progress;
+mod removal;
 mod report;
 mod status;
 mod table;
@@ -19,6 +20,7 @@ pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,
 };
+pub use removal::{removal_json, removal_text};
 pub use report::{Report, report_html, report_json, report_text};
 pub use status::{Status, control_changed, status_json, status_text};
 pub use windows::{windows_json, windows_text};

@@ -22,6 +22,7 @@ mod drift;
 mod explore;
 mod failpoint;
 mod fidelity;
+mod forecast;
 mod gates;
 mod hooks;
 mod image;

@@ -9,7 +9,7 @@ use super::entries::{Entry, entries, said};
 use super::quotes::{assert_all_made, assert_same, assert_told, is_quoted};
 use super::sources::{block, is_sentence, literals, longest, plain, read, sentences};
 use super::values::{
-    coded, errors_with_a_command, findings, halts, reasons, refusals, rejections, summaries, text,
+    coded, errors_with_a_command, findings, halts, obstacles, reasons, refusals, rejections, summaries, text,
     unreadable, waits,
 };
 
@@ -31,6 +31,14 @@ fn each_halt_wait_and_refusal_is_quoted() {
     let there: Vec<_> =
         refusals().iter().map(|refusal| (refusal.code().to_owned(), refusal.to_string())).collect();
     assert_told("## Refused", &there, &entries("## Refused"));
+}
+
+#[test]
+fn each_reason_against_a_removal_is_quoted() {
+    assert_all_made("src/domain/forecast/obstacle.rs", "Obstacle", &obstacles());
+    let there: Vec<_> =
+        obstacles().iter().map(|obstacle| (obstacle.code().to_owned(), obstacle.to_string())).collect();
+    assert_told("## Removals", &there, &entries("## Removals"));
 }
 
 #[test]
@@ -117,7 +125,7 @@ fn each_failure_that_may_be_temporary_is_quoted() {
         variants.iter().map(one).collect::<Vec<_>>()
     };
     let of_kube = ["NotFound", "AlreadyExists", "Conflict", "Unexpected", "Other"];
-    let of_ceph = ["NoMon", "Connect", "NoAnswer", "Unexpected", "Unsettled", "Closed"];
+    let of_ceph = ["NoMon", "Connect", "NoAnswer", "Unexpected", "Unsettled", "Osdmaptool", "Closed"];
     let there = [of("kube", "src/k8s/client/error.rs", &of_kube), of("ceph", "src/ceph/error.rs", &of_ceph)];
     let heading = "## Failures that may be temporary";
     assert_told(heading, &there.concat(), &entries(heading));

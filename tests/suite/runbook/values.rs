@@ -7,6 +7,7 @@ use std::sync::Arc;
 use osd_migrate::ceph::CephError;
 use osd_migrate::domain::classify::{PvcRefusal, Refusal};
 use osd_migrate::domain::drift::Finding;
+use osd_migrate::domain::forecast::Obstacle;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
@@ -211,6 +212,25 @@ pub(crate) fn rejections() -> Vec<Rejection> {
         Rejection::NoStableName,
         Rejection::Unreadable { why: text("WHY") },
         Rejection::CephVolume { why: vec![text("WHY")] },
+    ]
+}
+
+pub(super) fn obstacles() -> Vec<Obstacle> {
+    let (osd, pgs, without) = (OsdId(7), 3, BTreeSet::from([OSD]));
+    let osds = without.clone();
+    vec![
+        Obstacle::NoPlacement {
+            without: osds.clone(),
+            pgs,
+            pool: text("rbd"),
+            copies: 3,
+            domain: text("host"),
+        },
+        Obstacle::NoSpace { without, osd, percent: 92, limit: 90, ratio: "backfillfull", bytes: 1 << 30 },
+        Obstacle::TooManyPgs { osd, pgs: 760, limit: 750 },
+        Obstacle::NotUp { osd },
+        Obstacle::NoStatistics { osds, pgs },
+        Obstacle::PgCountChanging { pool: text("rbd") },
     ]
 }
 

@@ -1,0 +1,239 @@
+//! What a changed placement means for each OSD.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::obstacle::Obstacle;
+use super::placement::Placement;
+use super::space::{OsdSpace, Space};
+use crate::domain::observation::{Ceph, Pg};
+use crate::domain::osd::{Epoch, OsdId, PgId};
+
+/// Clients may write to a PG while it moves: a tenth more than it has now.
+const MARGIN_TENTHS: u64 = 11;
+
+/// Forecast of a removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    /// Epoch of the osdmap.
+    pub epoch: Epoch,
+    /// OSDs that would be removed.
+    pub without: BTreeSet<OsdId>,
+    /// Number of PGs whose placement changes.
+    pub pgs: usize,
+    /// Bytes that are copied.
+    pub moved_bytes: u64,
+    /// Bytes that the removed OSDs have, of data and omap.
+    pub held_bytes: u64,
+    /// Changes of the OSDs that get or lose PGs.
+    pub osds: BTreeMap<OsdId, Change>,
+    /// PGs that are not active and clean now. The forecast assumes that they will be.
+    pub unclean: usize,
+    /// Reasons against the removal.
+    pub obstacles: BTreeSet<Obstacle>,
+}
+
+/// Change of an OSD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// PGs that it has now.
+    pub pgs: usize,
+    /// PGs that it gets.
+    pub gains: usize,
+    /// PGs that leave it.
+    pub loses: usize,
+    /// Size in bytes; 0 if unknown.
+    pub total_bytes: u64,
+    /// Bytes used now.
+    pub used_bytes: u64,
+    /// Bytes that it gets at the most.
+    pub in_bytes: u64,
+    /// Bytes that leave it.
+    pub out_bytes: u64,
+}
+
+impl Change {
+    /// Returns the bytes used at the highest: nothing has left the OSD yet.
+    pub fn peak_bytes(&self) -> u64 {
+        self.used_bytes.saturating_add(self.in_bytes)
+    }
+
+    /// Returns the bytes used at the end.
+    pub fn end_bytes(&self) -> u64 {
+        self.peak_bytes().saturating_sub(self.out_bytes)
+    }
+
+    /// Returns bytes in percent of the size, rounded up; 0 if the size is unknown.
+    pub fn percent(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(100).checked_div(self.total_bytes).map_or(0, |percent| {
+            percent + u64::from(!bytes.saturating_mul(100).is_multiple_of(self.total_bytes))
+        })
+    }
+}
+
+/// Returns the forecast for a changed placement.
+pub fn forecast(placement: &Placement, space: &Space, ceph: &Ceph) -> Forecast {
+    let shares = Shares::of(ceph, space);
+    let mut changes: BTreeMap<OsdId, Change> = BTreeMap::new();
+    let mut moved_bytes: u64 = 0;
+    for (pg, moved) in &placement.moves {
+        let largest = moved.now.iter().map(|osd| shares.of_pg(pg, *osd, ceph)).max().unwrap_or_default();
+        for osd in moved.to() {
+            let change = changes.entry(osd).or_default();
+            change.gains += 1;
+            change.in_bytes = change.in_bytes.saturating_add(largest / 10 * MARGIN_TENTHS);
+            moved_bytes = moved_bytes.saturating_add(largest);
+        }
+        for osd in moved.from() {
+            let change = changes.entry(osd).or_default();
+            change.loses += 1;
+            change.out_bytes = change.out_bytes.saturating_add(shares.of_pg(pg, osd, ceph));
+        }
+    }
+    for (osd, change) in &mut changes {
+        let known = space.osds.get(osd).copied().unwrap_or_default();
+        (change.total_bytes, change.used_bytes) = (known.total_bytes, known.used_bytes);
+        change.pgs = shares.pgs.get(osd).copied().unwrap_or_default();
+    }
+    let held = placement.without.iter().filter_map(|osd| space.osds.get(osd));
+    Forecast {
+        epoch: placement.epoch,
+        without: placement.without.clone(),
+        pgs: placement.moves.len(),
+        moved_bytes,
+        held_bytes: held.map(|osd| osd.data_bytes).sum(),
+        unclean: ceph.pgs.values().filter(|pg| !is_clean(pg)).count(),
+        obstacles: obstacles(placement, &changes, space, ceph),
+        osds: changes,
+    }
+}
+
+fn is_clean(pg: &Pg) -> bool {
+    pg.state.contains("active") && pg.state.contains("clean")
+}
+
+/// Data of each OSD, shared out over its PGs by their bytes.
+///
+/// So what allocation wastes counts, too. Measured on 16.2.15: within 1 MiB an OSD.
+struct Shares<'a> {
+    space: &'a Space,
+    /// Bytes of all PGs on an OSD, by the PGs' own counts.
+    sums: BTreeMap<OsdId, u64>,
+    /// Number of PGs on an OSD.
+    pgs: BTreeMap<OsdId, usize>,
+}
+
+impl<'a> Shares<'a> {
+    fn of(ceph: &Ceph, space: &'a Space) -> Self {
+        let (mut sums, mut pgs) = (BTreeMap::new(), BTreeMap::new());
+        for pg in ceph.pgs.values() {
+            for osd in &pg.up {
+                let sum: &mut u64 = sums.entry(*osd).or_default();
+                *sum = sum.saturating_add(chunk(pg, ceph));
+                *pgs.entry(*osd).or_default() += 1;
+            }
+        }
+        Self { space, sums, pgs }
+    }
+
+    /// Returns the bytes of a PG on an OSD.
+    fn of_pg(&self, pg: &PgId, osd: OsdId, ceph: &Ceph) -> u64 {
+        let (Some(pg), Some(OsdSpace { data_bytes, .. }), Some(sum)) =
+            (ceph.pgs.get(pg), self.space.osds.get(&osd), self.sums.get(&osd))
+        else {
+            return 0;
+        };
+        let share = u128::from(*data_bytes) * u128::from(chunk(pg, ceph));
+        share.checked_div(u128::from(*sum)).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
+    }
+}
+
+/// Returns the bytes of one replica or chunk of a PG.
+fn chunk(pg: &Pg, ceph: &Ceph) -> u64 {
+    let chunks = ceph.pools.get(&pg.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
+    pg.bytes / u64::from(chunks.max(1))
+}
+
+fn obstacles(
+    placement: &Placement,
+    changes: &BTreeMap<OsdId, Change>,
+    space: &Space,
+    ceph: &Ceph,
+) -> BTreeSet<Obstacle> {
+    let receivers = || changes.iter().filter(|(_, change)| change.gains > 0);
+    let down = receivers().filter(|(osd, _)| !ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in));
+    let full = receivers().filter_map(|(osd, change)| no_space(placement, *osd, change, space));
+    let crowded = receivers().filter(|(_, change)| change.pgs + change.gains > space.limits.pgs as usize);
+    let merging = ceph.pools.values().filter(|pool| pool.merges);
+    no_placement(placement, ceph)
+        .into_iter()
+        .chain(full)
+        .chain(crowded.map(|(osd, change)| Obstacle::TooManyPgs {
+            osd: *osd,
+            pgs: change.pgs + change.gains,
+            limit: space.limits.pgs,
+        }))
+        .chain(down.map(|(osd, _)| Obstacle::NotUp { osd: *osd }))
+        .chain(no_statistics(placement, changes, space, ceph))
+        .chain(merging.map(|pool| Obstacle::PgCountChanging { pool: pool.name.clone() }))
+        .collect()
+}
+
+/// Returns the pools with PGs that find fewer OSDs than they have now, or than their size if they have more.
+fn no_placement(placement: &Placement, ceph: &Ceph) -> Vec<Obstacle> {
+    let mut short: BTreeMap<u64, usize> = BTreeMap::new();
+    for (id, moved) in &placement.moves {
+        let Some(pool) = pool_of(id) else { continue };
+        let size = ceph.pools.get(&pool).map_or(usize::MAX, |pool| pool.size as usize);
+        if moved.then.len() < moved.now.len().min(size) {
+            *short.entry(pool).or_default() += 1;
+        }
+    }
+    let of_pool = |(id, pgs): (u64, usize)| {
+        let pool = ceph.pools.get(&id)?;
+        Some(Obstacle::NoPlacement {
+            without: placement.without.clone(),
+            pgs,
+            pool: pool.name.clone(),
+            copies: pool.size,
+            domain: pool.failure_domain.clone(),
+        })
+    };
+    short.into_iter().filter_map(of_pool).collect()
+}
+
+fn pool_of(pg: &PgId) -> Option<u64> {
+    pg.0.split('.').next()?.parse().ok()
+}
+
+/// Returns whether an OSD gets more than it has space for: at the highest over `backfillfull`, which would
+/// stop the move, or at the end over `nearfull`.
+fn no_space(placement: &Placement, osd: OsdId, change: &Change, space: &Space) -> Option<Obstacle> {
+    let limits = [
+        (change.peak_bytes(), space.limits.backfillfull, "backfillfull"),
+        (change.end_bytes(), space.limits.nearfull, "nearfull"),
+    ];
+    let over = |(bytes, limit, ratio): (u64, u32, &'static str)| {
+        let line = change.total_bytes / 10_000 * u64::from(limit);
+        (change.total_bytes > 0 && bytes > line).then(|| Obstacle::NoSpace {
+            without: placement.without.clone(),
+            osd,
+            percent: change.percent(bytes),
+            limit: u64::from(limit) / 100,
+            ratio,
+            bytes: bytes - line,
+        })
+    };
+    limits.into_iter().find_map(over)
+}
+
+fn no_statistics(
+    placement: &Placement,
+    changes: &BTreeMap<OsdId, Change>,
+    space: &Space,
+    ceph: &Ceph,
+) -> Option<Obstacle> {
+    let concerned = changes.keys().chain(&placement.without);
+    let osds: BTreeSet<OsdId> = concerned.filter(|osd| !space.osds.contains_key(osd)).copied().collect();
+    let pgs = placement.moves.keys().filter(|pg| !ceph.pgs.contains_key(pg)).count();
+    (!osds.is_empty() || pgs > 0).then_some(Obstacle::NoStatistics { osds, pgs })
+}

@@ -1,0 +1,152 @@
+//! Reasons against a removal.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::domain::osd::OsdId;
+use crate::domain::units::size_at_least;
+
+/// Number of OSDs that a message names.
+const NAMED: usize = 5;
+
+/// Reason against the removal of OSDs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Obstacle {
+    /// CRUSH finds too few OSDs for PGs.
+    NoPlacement {
+        /// removed OSDs
+        without: BTreeSet<OsdId>,
+        /// number of PGs
+        pgs: usize,
+        /// name of their pool
+        pool: String,
+        /// replicas or chunks of a PG
+        copies: u32,
+        /// failure domain of the pool
+        domain: String,
+    },
+    /// An OSD has too little space.
+    NoSpace {
+        /// removed OSDs
+        without: BTreeSet<OsdId>,
+        /// OSD that gets too much
+        osd: OsdId,
+        /// its usage at the highest, in percent
+        percent: u64,
+        /// limit in percent
+        limit: u64,
+        /// name of the limit
+        ratio: &'static str,
+        /// bytes over the limit
+        bytes: u64,
+    },
+    /// An OSD would get more PGs than Ceph allows.
+    TooManyPgs {
+        /// OSD that gets them
+        osd: OsdId,
+        /// its PGs then
+        pgs: usize,
+        /// most that Ceph allows
+        limit: u32,
+    },
+    /// An OSD that would get PGs is down or out.
+    NotUp {
+        /// the OSD
+        osd: OsdId,
+    },
+    /// The mgr has no statistics of OSDs or PGs, so that their bytes are unknown.
+    NoStatistics {
+        /// OSDs without statistics
+        osds: BTreeSet<OsdId>,
+        /// number of PGs without statistics
+        pgs: usize,
+    },
+    /// PGs of a pool are being merged, so that there will be other PGs soon.
+    PgCountChanging {
+        /// name of the pool
+        pool: String,
+    },
+}
+
+impl Obstacle {
+    /// Returns the code: the anchor of the message in its reference.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPlacement { without, pgs, pool, copies, domain } => write!(
+                f,
+                "without {}, {pgs} PGs of pool {pool} find too few OSDs for {copies} copies, each on another \
+                 {domain}. Add an OSD on another {domain}, or lower the size of the pool",
+                named(without)
+            ),
+            Self::NoSpace { without, osd, percent, limit, ratio, bytes } => write!(
+                f,
+                "without {}, {osd} would be {percent} % full ({ratio} at {limit} %), {} too much. Add OSDs, or \
+                 delete data",
+                named(without),
+                size_at_least(*bytes)
+            ),
+            Self::TooManyPgs { osd, pgs, limit } => write!(
+                f,
+                "{osd} would get {pgs} PGs, and Ceph allows {limit} (mon_max_pg_per_osd, \
+                 osd_max_pg_per_osd_hard_ratio). Add OSDs, or lower pg_num of a pool"
+            ),
+            Self::NotUp { osd } => {
+                write!(
+                    f,
+                    "{osd} would get PGs, and is down or out. Wait until it is up and in: ceph osd tree"
+                )
+            }
+            Self::NoStatistics { osds, pgs } => {
+                let osds = (!osds.is_empty()).then(|| named(osds));
+                let pgs = (*pgs > 0).then(|| format!("{pgs} PGs"));
+                let what: Vec<_> = osds.into_iter().chain(pgs).collect();
+                write!(
+                    f,
+                    "the mgr has no statistics of {}. Wait until it has them: ceph osd df; ceph pg stat",
+                    what.join(" and ")
+                )
+            }
+            Self::PgCountChanging { pool } => write!(
+                f,
+                "PGs of pool {pool} are being merged. Wait until that is done: ceph osd pool ls detail"
+            ),
+        }
+    }
+}
+
+/// Returns the names of OSDs: of the first ones, and the number of the others.
+fn named(osds: &BTreeSet<OsdId>) -> String {
+    let first: Vec<_> = osds.iter().take(NAMED).map(ToString::to_string).collect();
+    match osds.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn obstacle_names_osds_bytes_and_remedy() {
+        let without: BTreeSet<OsdId> = (0..7).map(OsdId).collect();
+        let ratio = "backfillfull";
+        let full =
+            Obstacle::NoSpace { without, osd: OsdId(9), percent: 92, limit: 90, ratio, bytes: 41 << 30 };
+        assert_eq!(
+            full.to_string(),
+            "without osd.0, osd.1, osd.2, osd.3, osd.4 and 2 more, osd.9 would be 92 % full (backfillfull at 90 %), \
+             41.0 GiB too much. Add OSDs, or delete data"
+        );
+        assert_eq!(full.code(), "no-space");
+        let unknown = Obstacle::NoStatistics { osds: [OsdId(3)].into(), pgs: 2 };
+        assert!(unknown.to_string().starts_with("the mgr has no statistics of osd.3 and 2 PGs. "));
+    }
+}

@@ -1,0 +1,125 @@
+"""`plan --remove` is compared with what the cluster then does: the up set of each PG, and the bytes of each OSD.
+
+A pool of size 3, one of size 2 and an erasure coded one; an upmap; a removal for which there is no place, and one for
+which there is no space. With --full, on three releases of Ceph.
+"""
+
+import json
+import random
+
+POOLS = {"three": ["replicated"], "two": ["replicated"], "coded": ["erasure", "k2m1"]}
+MIB = 1 << 20
+
+
+def run(world):
+    for release in [None, "18.2", "20.2"] if world.full else [None]:
+        if release:
+            world.expect_nothing_left()
+            world.down()
+        compare(world, release)
+
+
+def compare(world, release):
+    world.up(osds=8, release=release)
+    create_pools(world)
+    for name in POOLS:
+        world.lab("write", "60", "1024", name)
+    world.lab("wait-clean", "180")
+    osd = random.Random(world.seed).randrange(8)
+    upmap(world, osd)
+    world.lab("wait-clean", "180")
+    before = data(world)
+    found = forecast(world, osd)
+    assert found["possible"], found["obstacles"]
+    world.say(
+        f"without osd.{osd}: {len(found['pgs'])} PGs, {found['movedBytes'] / MIB:.1f} MiB, "
+        f"{found['movedBytes'] / max(found['heldBytes'], 1):.2f} times what it has"
+    )
+    up = up_sets(world)
+    for pg in found["pgs"]:
+        assert sorted(pg["now"]) == up[pg["pg"]], (pg, up[pg["pg"]])
+    world.lab("ceph", "osd", "crush", "reweight", f"osd.{osd}", "0")
+    expected = {**up, **{pg["pg"]: sorted(pg["then"]) for pg in found["pgs"]}}
+    world.until("the PGs are mapped as forecast", 60, lambda: up_sets(world) == expected)
+    world.lab("wait-clean", "300")
+    assert up_sets(world) == expected, "the up sets changed while the data moved"
+    compare_bytes(world, found, before, data(world))
+    no_place(world)
+    no_space(world, osd)
+
+
+def create_pools(world):
+    world.lab("ceph", "osd", "erasure-code-profile", "set", "k2m1", "k=2", "m=1", "crush-failure-domain=host")
+    for name, kind in POOLS.items():
+        world.lab("ceph", "osd", "pool", "create", name, "16", "16", *kind)
+        world.lab("ceph", "osd", "pool", "application", "enable", name, "test")
+        world.lab("ceph", "osd", "pool", "set", name, "pg_autoscale_mode", "off")
+    world.lab("ceph", "osd", "pool", "set", "two", "size", "2")
+
+
+def upmap(world, osd):
+    """Maps a PG that is on another OSD of the same host to this OSD."""
+    others = [other for other in next(osds for osds in hosts(world) if osd in osds) if other != osd]
+    pg, other = next((pg, other) for pg, osds in sorted(up_sets(world).items()) for other in others if other in osds)
+    world.lab("ceph", "osd", "set-require-min-compat-client", "luminous")
+    world.lab("ceph", "osd", "pg-upmap-items", pg, str(other), str(osd))
+    world.until("the upmap is in force", 30, lambda: osd in up_sets(world)[pg])
+
+
+def forecast(world, osd, code=0):
+    job = world.start(f"forecast-{osd}-{code}", ["plan", "--remove", f"osd.{osd}", "-o", "json"])
+    result = world.wait_for(job, 120)
+    log = world.log(job)
+    assert result == ("Complete" if code == 0 else "Failed", code), (result, log)
+    return json.loads(log[log.index("{") : log.rindex("}") + 1])
+
+
+def hosts(world):
+    """Returns the OSDs of each host."""
+    return [node["children"] for node in world.ceph("osd", "tree")["nodes"] if node["type"] == "host" and node["children"]]
+
+
+def up_sets(world):
+    stats = world.ceph("pg", "dump", "pgs_brief")
+    stats = stats["pg_stats"] if isinstance(stats, dict) else stats
+    return {pg["pgid"]: sorted(osd for osd in pg["up"] if osd != 0x7FFFFFFF) for pg in stats}
+
+
+def data(world):
+    """Returns the bytes of data and omap of each OSD."""
+    return {node["id"]: (node["kb_used_data"] + node["kb_used_omap"]) * 1024 for node in world.ceph("osd", "df")["nodes"]}
+
+
+def compare_bytes(world, found, before, after):
+    """Checks that each OSD got what was forecast, within a tenth and 4 MiB: the forecast has a tenth in reserve."""
+    worst = 0
+    for row in found["osds"]:
+        osd = row["osd"]
+        expected = (row["endBytes"] - row["usedBytes"]) / MIB
+        seen = (after[osd] - before[osd]) / MIB
+        worst = max(worst, abs(expected - seen))
+        assert abs(expected - seen) <= abs(expected) / 10 + 4, f"osd.{osd}: forecast {expected:.1f} MiB, seen {seen:.1f} MiB"
+    moved = sum(max(after[osd] - before[osd], 0) for osd in after) / MIB
+    world.say(f"all up sets as forecast; {moved:.1f} MiB were copied; the largest error of an OSD is {worst:.1f} MiB")
+
+
+def no_place(world):
+    """Without all OSDs of a host, pools of three copies on three hosts have no place."""
+    osds = ",".join(f"osd.{osd}" for osd in hosts(world)[0])
+    job = world.start("no-place", ["plan", "--remove", osds])
+    assert world.wait_for(job, 120) == ("Failed", 3), world.log(job)
+    log = world.log(job)
+    assert "no-placement: without " in log and "for 3 copies, each on another host" in log, log
+    world.say(next(line for line in log.splitlines() if line.startswith("no-placement")))
+
+
+def no_space(world, gone):
+    """Ceph's ratios are lowered below what the OSDs would have."""
+    used = max(node["utilization"] for node in world.ceph("osd", "df")["nodes"]) / 100
+    world.lab("ceph", "osd", "set-nearfull-ratio", f"{used + 0.0005:.4f}")
+    osd = next(osd for osd in range(8) if osd != gone)
+    found = forecast(world, osd, code=3)
+    reasons = {obstacle["reason"] for obstacle in found["obstacles"]}
+    assert "no-space" in reasons, found["obstacles"]
+    world.say(next(one["message"] for one in found["obstacles"] if one["reason"] == "no-space"))
+    world.lab("ceph", "osd", "set-nearfull-ratio", "0.85")

@@ -1,0 +1,162 @@
+//! Forecast of a removal: bytes, PGs and the reasons against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osd_migrate::domain::forecast::{Forecast, Limits, Move, Obstacle, OsdSpace, Placement, Space, forecast};
+use osd_migrate::domain::observation::Ceph;
+use osd_migrate::domain::osd::{Epoch, OsdId, PgId};
+
+use crate::support::build::observation;
+
+const GIB: u64 = 1 << 30;
+
+fn osds(ids: &[u32]) -> BTreeSet<OsdId> {
+    ids.iter().copied().map(OsdId).collect()
+}
+
+/// Cluster of four OSDs, and a placement without osd.0.
+struct Scene {
+    ceph: Ceph,
+    space: Space,
+    placement: Placement,
+}
+
+impl Scene {
+    /// Returns a cluster with one pool of size 2 and two PGs of 10 GiB on osd.0, of which osd.2 and osd.3 get
+    /// one each. osd.0 has 24 GiB for the 20 GiB of objects.
+    fn new() -> Self {
+        let mut ceph = observation().ceph;
+        let sample = ceph.pgs.values().next().unwrap().clone();
+        let pg = |up: &[u32], bytes: u64| {
+            let mut pg = sample.clone();
+            (pg.up, pg.acting, pg.bytes) = (osds(up), osds(up), bytes);
+            pg
+        };
+        let pgs =
+            [("1.0", pg(&[0, 1], 10 * GIB)), ("1.1", pg(&[0, 1], 10 * GIB)), ("1.2", pg(&[2, 3], 10 * GIB))];
+        ceph.pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
+        let slot = ceph.slots.values().next().unwrap().clone();
+        ceph.slots = (0..4).map(|id| (OsdId(id), slot.clone())).collect();
+        for pool in ceph.pools.values_mut() {
+            (pool.size, pool.min_size) = (2, 1);
+        }
+        let of = |data: u64| OsdSpace {
+            total_bytes: 100 * GIB,
+            used_bytes: (data + 1) * GIB,
+            data_bytes: data * GIB,
+        };
+        let data = [(0, 24), (1, 20), (2, 10), (3, 10)];
+        let limits = Limits { nearfull: 8500, backfillfull: 9000, pgs: 750 };
+        let space = Space { osds: data.map(|(id, data)| (OsdId(id), of(data))).into(), limits };
+        let to = |then: &[u32]| Move { now: osds(&[0, 1]), then: osds(then) };
+        let leaving = [("1.0", to(&[2, 1])), ("1.1", to(&[3, 1]))];
+        let moves = leaving.map(|(id, change)| (PgId(id.to_owned()), change)).into();
+        Self { ceph, space, placement: Placement { epoch: Epoch(7), without: osds(&[0]), moves } }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn forecast(&self) -> Forecast {
+        forecast(&self.placement, &self.space, &self.ceph)
+    }
+
+    fn obstacles(&self) -> Vec<&'static str> {
+        self.forecast().obstacles.iter().map(Obstacle::code).collect()
+    }
+}
+
+#[test]
+fn forecast_shares_the_data_of_an_osd_over_its_pgs() {
+    let found = Scene::new().forecast();
+    assert_eq!((found.pgs, found.held_bytes, found.moved_bytes), (2, 24 * GIB, 24 * GIB));
+    assert!(found.obstacles.is_empty(), "{:?}", found.obstacles);
+    let (left, gets) = (found.osds[&OsdId(0)], found.osds[&OsdId(2)]);
+    assert_eq!((left.pgs, left.loses, left.gains, left.end_bytes()), (2, 2, 0, GIB));
+    assert_eq!((gets.pgs, gets.loses, gets.gains), (1, 0, 1));
+    // A tenth more than the 12 GiB that the PG has on osd.0: clients may write meanwhile.
+    assert_eq!(gets.in_bytes, 12 * GIB / 10 * 11);
+    assert_eq!(gets.peak_bytes(), gets.end_bytes());
+    assert!(!found.osds.contains_key(&OsdId(1)), "it gets and loses nothing");
+}
+
+#[test]
+fn pg_with_too_few_osds_is_an_obstacle_although_bytes_are_free() {
+    let short = |scene: &mut Scene| {
+        scene.placement.moves.get_mut(&PgId("1.0".to_owned())).unwrap().then = osds(&[1]);
+    };
+    let scene = Scene::new().with(short);
+    assert_eq!(scene.obstacles(), ["no-placement"]);
+    let text = scene.forecast().obstacles.first().unwrap().to_string();
+    assert!(text.contains("without osd.0, 1 PGs of pool data find too few OSDs for 2 copies"), "{text}");
+    // A PG that has more OSDs than its pool's size needs no more than the size.
+    let smaller = Scene::new().with(short).with(|scene| {
+        scene.ceph.pools.values_mut().for_each(|pool| pool.size = 1);
+    });
+    assert!(smaller.obstacles().is_empty());
+}
+
+#[test]
+fn osd_over_backfillfull_or_nearfull_is_an_obstacle() {
+    let with_used = |used: u64| {
+        Scene::new().with(|scene| scene.space.osds.get_mut(&OsdId(2)).unwrap().used_bytes = used * GIB)
+    };
+    // It gets 13.2 GiB of 100: at the end nothing has left it, so nearfull (85 GiB) is the first limit.
+    assert!(with_used(71).obstacles().is_empty());
+    assert_eq!(with_used(72).obstacles(), ["no-space"]);
+    let both_ways = |used: u64| {
+        with_used(used).with(|scene| {
+            let moved = Move { now: osds(&[2, 3]), then: osds(&[3, 1]) };
+            scene.placement.moves.insert(PgId("1.2".to_owned()), moved);
+        })
+    };
+    // 10 GiB leave it in the end. At the highest they are still there: 90 GiB are too much.
+    assert!(both_ways(76).obstacles().is_empty());
+    let found = both_ways(77).forecast();
+    let Some(Obstacle::NoSpace { osd: OsdId(2), ratio: "backfillfull", percent: 91, limit: 90, .. }) =
+        found.obstacles.first()
+    else {
+        panic!("{:?}", found.obstacles)
+    };
+}
+
+#[test]
+fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
+    let unknown = Scene::new().with(|scene| assert!(scene.space.osds.remove(&OsdId(3)).is_some()));
+    assert_eq!(unknown.obstacles(), ["no-statistics"]);
+    let of_pg = Scene::new().with(|scene| drop(scene.ceph.pgs.remove(&PgId("1.0".to_owned()))));
+    assert_eq!(of_pg.obstacles(), ["no-statistics"]);
+    let down = Scene::new().with(|scene| scene.ceph.slots.get_mut(&OsdId(3)).unwrap().up = false);
+    assert_eq!(down.obstacles(), ["not-up"]);
+    let crowded = Scene::new().with(|scene| scene.space.limits.pgs = 1);
+    assert_eq!(crowded.obstacles(), ["too-many-pgs", "too-many-pgs"]);
+    let merging =
+        Scene::new().with(|scene| scene.ceph.pools.values_mut().for_each(|pool| pool.merges = true));
+    assert_eq!(merging.obstacles(), ["pg-count-changing"]);
+}
+
+#[test]
+fn chunk_of_an_erasure_coded_pg_is_a_part_of_its_bytes() {
+    let scene = Scene::new().with(|scene| {
+        let mut coded = scene.ceph.pools.values().next().unwrap().clone();
+        coded.data_chunks = Some(2);
+        scene.ceph.pools.insert(9, coded);
+        let pg = scene.ceph.pgs.get_mut(&PgId("1.1".to_owned())).unwrap();
+        (pg.pool, pg.bytes) = (9, 20 * GIB);
+    });
+    // Both PGs have 10 GiB on osd.0, so each has half of its 24 GiB.
+    assert_eq!(scene.forecast().osds[&OsdId(3)].in_bytes, 12 * GIB / 10 * 11);
+}
+
+#[test]
+fn forecast_counts_pgs_that_are_not_clean_now() {
+    let scene = Scene::new().with(|scene| {
+        scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap().state =
+            BTreeSet::from(["active".to_owned()]);
+    });
+    assert_eq!((Scene::new().forecast().unclean, scene.forecast().unclean), (0, 1));
+    let empty = Placement { epoch: Epoch(7), without: osds(&[0]), moves: BTreeMap::new() };
+    assert_eq!(forecast(&empty, &scene.space, &scene.ceph).pgs, 0);
+}
