@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::domain::next::Summary;
+use crate::domain::next::{FenceOutcome, Summary};
 use crate::domain::policy::Policy;
 use crate::ports::{Failure, LoadError, Severity};
 use crate::run::{End, RunError};
@@ -98,11 +98,27 @@ pub fn not_loaded(error: &LoadError) -> Exit {
     not_seen(&error.clone().into())
 }
 
+/// Returns the exit code of `fence`.
+fn of_fence(outcome: &FenceOutcome) -> Exit {
+    match outcome {
+        FenceOutcome::InForce { .. }
+        | FenceOutcome::NotNeeded { .. }
+        | FenceOutcome::Removed
+        | FenceOutcome::OfRun { .. } => Exit::Finished,
+        FenceOutcome::NotInForce { .. } => Exit::Halted,
+        FenceOutcome::Refused { .. }
+        | FenceOutcome::ScaledByRun { .. }
+        | FenceOutcome::InProgress { .. }
+        | FenceOutcome::ChangedByRook { .. } => Exit::Refused,
+    }
+}
+
 /// Returns the exit code of a run with this policy.
 ///
 /// A rehearsal of the same policy exits alike.
 pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
+        Ok(End::Finished(Summary { fence: Some(outcome), .. })) => of_fence(&outcome),
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
             Exit::Refused

@@ -62,6 +62,8 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
         Event::Saved { osd: Some(_), why, .. } => of_save(why)?,
         Event::Done(act) => of_act(act)?,
         Event::Halted(_) => (EventType::Warning, MIGRATION_HALTED),
+        // `fence` is no migration.
+        Event::Finished(summary) if summary.fence.is_some() => return None,
         Event::Finished(summary) if waits_for_a_person(summary) => (EventType::Warning, MIGRATION_FINISHED),
         Event::Finished(_) => (EventType::Normal, MIGRATION_FINISHED),
         Event::Saved { .. }
@@ -94,6 +96,7 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::WipeBlocked
         | Saving::Bootstrap { .. }
         | Saving::Fence
+        | Saving::FenceOrdered
         | Saving::FenceGone
         | Saving::FenceAcknowledged
         | Saving::OperatorScaled
@@ -132,6 +135,7 @@ fn waits_for_a_person(summary: &Summary) -> bool {
     !(summary.unconfirmed.is_empty()
         && summary.withheld_from_rook.is_empty()
         && summary.reshaped_by_rook.is_empty()
+        && summary.fenced_since.is_none()
         && summary.half_way.is_empty())
 }
 

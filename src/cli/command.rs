@@ -167,6 +167,19 @@ pub enum Command {
         #[arg(required = true, value_delimiter = ',', value_name = "OSD")]
         osds: Vec<OsdId>,
     },
+    /// Fence Rook before you edit the CephCluster.
+    ///
+    /// Type this before you edit `encrypted` or another field of a device set: a running Rook acts on the
+    /// edit at once. The command sets osd-migrate's fence, waits up to 30 minutes until Rook has acknowledged
+    /// it, and says what to do next. The fence stays until the CephCluster was edited and a run has brought
+    /// its OSDs to what is declared. Exit codes: 0 the fence is in force, or none is needed; 3 refused; 10
+    /// Rook has not acknowledged it.
+    #[command(after_help = examples::FENCE)]
+    Fence {
+        /// Remove the fence, unless an OSD is in progress or Rook would change an OSD.
+        #[arg(long)]
+        remove: bool,
+    },
     /// Fail if an upgrade would leave OSDs down.
     ///
     /// The command names the OSDs that newer releases of Rook and Ceph would not start. It is for use before

@@ -64,6 +64,11 @@ Examples:
   osd-migrate -n rook-ceph retry osd.5
   osd-migrate -n rook-ceph retry osd.5,osd.6";
 
+pub(super) const FENCE: &str = "\
+Examples:
+  osd-migrate -n rook-ceph fence
+  osd-migrate -n rook-ceph fence --remove";
+
 pub(super) const PREFLIGHT: &str = "\
 Examples:
   osd-migrate -n rook-ceph preflight";

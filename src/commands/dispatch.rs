@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cli::{Cli, Command};
 use crate::commands::control::control;
 use crate::commands::explain::explain;
+use crate::commands::fence::fence;
 use crate::commands::node::node;
 use crate::commands::pages::{complete, completion, man, version};
 use crate::commands::plan::plan;
@@ -69,6 +70,7 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
         Command::Retry { osds } => retry(k8s, &osds).await,
+        Command::Fence { remove } => fence(k8s, timeout, remove).await,
         Command::Follow { job } => follow(k8s, job).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
@@ -102,6 +104,7 @@ fn offline(cli: &Cli) -> Option<Exit> {
         | Command::Cancel
         | Command::Resume
         | Command::Retry { .. }
+        | Command::Fence { .. }
         | Command::Preflight
         | Command::Start { .. }
         | Command::Uninstall

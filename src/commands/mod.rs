@@ -6,6 +6,7 @@
 //! | `plan`, `inventories`, `plan_removal` | `plan`, its inventories, its forecast of a removal |
 //! | `run` | `run`, `provision` |
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
+//! | `fence` | `fence` |
 //! | `preflight`, `start`, `uninstall` | Helm's hooks |
 //! | `rehearse` | `rehearse` |
 //! | `remote`, `follow` | commands that run in the cluster, typed outside of it: as a Job, and its log |
@@ -18,6 +19,7 @@ mod approve;
 mod control;
 mod dispatch;
 mod explain;
+mod fence;
 mod follow;
 mod interrupted;
 mod inventories;

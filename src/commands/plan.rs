@@ -116,6 +116,7 @@ pub(super) async fn planned(
         let mut plan = show::plan_json(&plan);
         if let Some(plan) = plan.as_object_mut() {
             plan.insert("drift".to_owned(), show::drift_json(&drift));
+            plan.insert("fencedSince".to_owned(), show::fenced_since(&ledger).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
         }
         plan
@@ -125,8 +126,9 @@ pub(super) async fn planned(
             let detail = PlanDetail { all, wide: output == PlanOutput::Wide, width: width() };
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
+            let fenced = show::fence_text(&ledger, seen.at);
             let parts: Vec<_> =
-                [Some(plan), windows, show::drift_text(&drift)].into_iter().flatten().collect();
+                [Some(plan), windows, fenced, show::drift_text(&drift)].into_iter().flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }
         PlanOutput::Json => names.complete(&format!("{:#}", document())),

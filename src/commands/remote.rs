@@ -14,6 +14,15 @@ use crate::k8s::{CRON_JOB, CommandJob, K8s, Look};
 use crate::live::{WallClock, kube_failure};
 use crate::ports::Clock;
 
+/// Name of the command that fences the CephCluster.
+const FENCE: &str = "fence";
+
+/// How a person ends a run.
+const TO_END_A_RUN: &str = "To end it: osd-migrate -n NAMESPACE cancel";
+
+/// When the Job of `fence` ends: a cancel is for runs.
+const TO_END_FENCE: &str = "It ends by itself, after 30 minutes at the latest";
+
 /// A command that runs as a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AsJob {
@@ -31,6 +40,7 @@ impl AsJob {
         let (name, only_looks, detach) = match command {
             Command::Plan(args) => ("plan", true, args.run.new.detach),
             Command::Preflight => ("preflight", true, false),
+            Command::Fence { .. } => (FENCE, false, false),
             Command::Run(args) => ("run", false, args.new.detach),
             Command::Provision(args) => ("provision", false, args.detach),
             Command::Follow { .. }
@@ -69,7 +79,8 @@ pub(super) async fn remote(k8s: Arc<K8s>, command: AsJob, typed: &[OsString]) ->
         return print(name).map_or_else(|exit| exit, |()| Exit::Finished);
     }
     if !command.only_looks {
-        return follow_until_detached(&k8s, &job).await;
+        let to_end = if command.name == FENCE { TO_END_FENCE } else { TO_END_A_RUN };
+        return follow_until_detached(&k8s, &job, to_end).await;
     }
     let exit = tokio::select! {
         exit = Follower::new(&k8s, &job, true).follow() => exit,
@@ -119,20 +130,20 @@ pub(super) async fn follow(k8s: Arc<K8s>, name: Option<String>) -> Exit {
         },
     };
     match k8s.find_command_job(&name).await {
-        Ok(job) => follow_until_detached(&k8s, &job).await,
+        Ok(job) => follow_until_detached(&k8s, &job, TO_END_A_RUN).await,
         Err(error) => not_seen(&kube_failure(error)),
     }
 }
 
 /// Follows a Job until it ends or a person detaches: the Job does not end with this command.
-async fn follow_until_detached(k8s: &K8s, job: &CommandJob) -> Exit {
+async fn follow_until_detached(k8s: &K8s, job: &CommandJob, to_end: &str) -> Exit {
     tokio::select! {
         exit = Follower::new(k8s, job, false).follow() => exit,
         () = interrupted() => {
             let name = &job.name;
             let text = format!(
                 "detached: Job {name} continues. To follow it again: osd-migrate -n NAMESPACE follow {name}. \
-                 To end it: osd-migrate -n NAMESPACE cancel"
+                 {to_end}"
             );
             tracing::warn!("{}", k8s.names().complete(&text));
             Exit::Interrupted

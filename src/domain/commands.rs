@@ -14,6 +14,9 @@ const CEPHCLUSTER: &str = "CEPHCLUSTER";
 pub const RUN_AGAIN: &str =
     "kubectl -n NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)";
 
+/// Command that removes the fence that the owner ordered.
+pub const REMOVE_FENCE: &str = "osd-migrate -n NAMESPACE fence --remove";
+
 /// Command that removes a pause or a cancel.
 pub const RESUME: &str = "osd-migrate -n NAMESPACE resume";
 

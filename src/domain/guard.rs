@@ -212,6 +212,8 @@ guards! {
     IntentSavedFirst,
     /// The fence is set before every act from Stop to Deploy.
     FencedFirst,
+    /// The fence that the owner ordered stays until the OSDs are as the edited CephCluster declares.
+    OwnersFenceStays,
     /// The ledger has the fence before it is set.
     FenceSavedFirst,
     /// The ledger has the former state of the operator before it is scaled.

@@ -117,6 +117,18 @@ impl Default for Limits {
     }
 }
 
+/// What `fence` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FenceCommand {
+    /// Sets the fence, and waits until Rook has acknowledged it.
+    Set {
+        /// Time at which the command no longer waits.
+        until: DateTime<Utc>,
+    },
+    /// Removes the fence.
+    Remove,
+}
+
 /// Policy of a run: flags of `run` and `plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Policy {
@@ -145,6 +157,8 @@ pub struct Policy {
     pub allows_refused: bool,
     /// `uninstall`: no work is started, and temporary changes are restored.
     pub leaves: bool,
+    /// `fence`: only the fence that the owner orders is set or removed. None in a run.
+    pub fence: Option<FenceCommand>,
     /// uid of the run's Job. Each run makes a new inventory of a node's disks, but not each of its pods.
     pub run: String,
     /// Pods of the run's Job that failed before this one (`status.failed` of the Job, which does not count

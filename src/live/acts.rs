@@ -39,8 +39,10 @@ impl Live {
             KubeAct::BackUp { osd, record, deployment, generation } => {
                 k8s.back_up(*osd, record, deployment, *generation).await
             }
-            KubeAct::Fence { osd, record, value } => {
-                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+            KubeAct::Fence { record, value } => {
+                if let Some((osd, record)) = record {
+                    k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+                }
                 k8s.fence(value).await
             }
             KubeAct::Unfence { value } => k8s.unfence(value).await,

@@ -24,6 +24,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         Saving::Attempt { after, .. } => after.is_none(),
         Saving::Bootstrap { .. }
         | Saving::Fence
+        | Saving::FenceOrdered
         | Saving::Unfenced
         | Saving::OperatorScaled
         | Saving::OperatorRestored
@@ -111,6 +112,7 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::Bootstrap { ours: true } => "the user client.bootstrap-osd is created next",
         Saving::Bootstrap { ours: false } => "the user client.bootstrap-osd is deleted",
         Saving::Fence => "the fence is set next",
+        Saving::FenceOrdered => "the fence that the owner ordered is set next",
         Saving::FenceGone => {
             "another client removed the fence (label ceph.rook.io/do-not-reconcile) while an OSD is down; it is set again"
         }

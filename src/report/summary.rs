@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::domain::commands::{HOW_TO_CONFIRM, RESUME, RUN_AGAIN, scale_operator};
+use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_FENCE, RESUME, RUN_AGAIN, scale_operator};
 use crate::domain::gate::{names, retries};
 use crate::domain::next::Summary;
 use crate::domain::osd::OsdId;
@@ -17,7 +17,9 @@ const REMOVE_CONFIRMATION: &str = "Remove the confirmation first: kubectl -n NAM
 
 /// Returns the code of the end of a run.
 pub(super) fn code(summary: &Summary) -> &'static str {
-    if summary.cancelled {
+    if let Some(outcome) = &summary.fence {
+        outcome.code()
+    } else if summary.cancelled {
         "run-cancelled"
     } else if summary.unconfirmed.is_empty() {
         "finished"
@@ -28,6 +30,9 @@ pub(super) fn code(summary: &Summary) -> &'static str {
 
 /// Writes the last line of a run.
 pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if let Some(outcome) = &summary.fence {
+        return write!(f, "{outcome}");
+    }
     if summary.cancelled {
         write!(
             f,
@@ -46,6 +51,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     quarantined_in_progress(summary, f)?;
     withheld_from_rook(summary, f)?;
     reshaped_by_rook(summary, f)?;
+    fenced_by_its_owner(summary, f)?;
     operator_at_0(summary, f)?;
     if summary.cancelled || !summary.unconfirmed.is_empty() {
         return Ok(());
@@ -123,6 +129,16 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
          templates), and their devices are not so yet. Migrate them first, or edit the device sets: kubectl -n NAMESPACE edit \
          cephcluster CEPHCLUSTER",
         names(&summary.reshaped_by_rook)
+    )
+}
+
+fn fenced_by_its_owner(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(since) = summary.fenced_since else { return Ok(()) };
+    write!(
+        f,
+        "; the CephCluster has been fenced by its owner since {}: Rook does not reconcile it until it was edited and its \
+         OSDs are as declared. To remove the fence: {REMOVE_FENCE}",
+        since.format("%Y-%m-%d %H:%M:%SZ")
     )
 }
 

@@ -13,6 +13,7 @@ use crate::layout::{Rows, Width};
 use crate::report::Said;
 use crate::show::disks;
 use crate::show::document::API_VERSION;
+use crate::show::fence::{fence_text, fenced_since};
 use crate::show::progress::{progress_json, progress_lines, said_json};
 use crate::show::table::{age, quarantined_text};
 
@@ -57,7 +58,9 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
         parts.push(quarantined_text(record.osd, why));
     }
-    if let Some(fence) = &ledger.run.fence {
+    if let Some(fenced) = fence_text(ledger, status.now) {
+        parts.push(fenced);
+    } else if let Some(fence) = &ledger.run.fence {
         parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
     }
     if let Some(operator) = &ledger.run.operator {
@@ -191,6 +194,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,
+        "fencedSince": fenced_since(status.ledger),
         "operator": operator,
         "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
         "control": control,

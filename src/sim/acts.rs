@@ -193,7 +193,7 @@ impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
     fn block_drains(&mut self, act: &Act, read: &Read) -> Done {
         match act {
-            Act::Kube(KubeAct::Fence { osd, record, value }) => self.fence(*osd, record, value, read),
+            Act::Kube(KubeAct::Fence { record, value }) => self.fence(record.as_ref(), value, read),
             Act::Kube(KubeAct::Unfence { value }) => self.unfence(value),
             Act::Kube(KubeAct::ScaleOperator { uid, generation, replicas, .. }) => {
                 self.scale_operator((uid, *generation), *replicas)
@@ -207,8 +207,10 @@ impl World {
         }
     }
 
-    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str, read: &Read) -> Done {
-        self.expect_open(osd, record)?;
+    fn fence(&mut self, record: Option<&(OsdId, RecordId)>, value: &str, read: &Read) -> Done {
+        if let Some((osd, record)) = record {
+            self.expect_open(*osd, record)?;
+        }
         let is_ours = self.kube.fence.as_deref() == Some(value);
         if !is_ours && !expect::no_fence(self.kube.fence.as_deref()) {
             return refuse("another fence is set");

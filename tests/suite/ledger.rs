@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osd_migrate::domain::ledger::{FORMAT, Ledger, NodeStatus, NodeWork, Quarantine, Unreadable};
+use osd_migrate::domain::ledger::{FORMAT, FenceOrder, Ledger, NodeStatus, NodeWork, Quarantine, Unreadable};
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 use crate::support::build::{BY_HAND, FILESTORE, World, issued_fsid, noon};
@@ -47,6 +47,15 @@ fn record_of_each_phase_survives_being_stored() {
             assert_eq!(read(&world.ledger.to_keys().unwrap()).unwrap(), world.ledger);
         }
     }
+}
+
+#[test]
+fn owners_fence_survives_being_stored_and_may_be_missing() {
+    let mut ledger = full();
+    ledger.run.fence_order = Some(FenceOrder { since: noon(), declared: "0123456789abcdef".to_owned() });
+    assert_eq!(read(&ledger.to_keys().unwrap()).unwrap(), ledger);
+    // A ledger of an earlier program has no such field.
+    assert!(!keys()["run"].contains("fence_order"));
 }
 
 #[test]

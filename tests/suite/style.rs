@@ -171,8 +171,12 @@ fn paths_named_in_comments_exist() {
 /// Returns the codes of all messages that stop or delay something, each once for each kind of message.
 fn codes() -> Vec<String> {
     // A wait for a gate has the code of its reason.
-    let is_own =
-        |wait: &&Wait| !matches!(wait, Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. });
+    let is_own = |wait: &&Wait| {
+        !matches!(
+            wait,
+            Wait::Gate { .. } | Wait::Node { .. } | Wait::Fence { .. } | Wait::UnsafeToWipe { .. }
+        )
+    };
     let reasons: BTreeSet<_> = reasons().iter().map(|reason| reason.code().to_owned()).collect();
     let waits: BTreeSet<_> = waits().iter().filter(is_own).map(|wait| wait.code().to_owned()).collect();
     let halts: BTreeSet<_> = halts().iter().map(|halt| halt.code().to_owned()).collect();

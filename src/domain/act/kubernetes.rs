@@ -30,10 +30,8 @@ pub enum KubeAct {
     /// resourceVersion on which the label was set. Does so only if there is no label and the record is still
     /// open: a backup of its Deployment exists, or its Deployment is stopped for the record.
     Fence {
-        /// The OSD that needs it.
-        osd: OsdId,
-        /// The record that the fence is for.
-        record: RecordId,
+        /// The OSD that needs it, and its record. None if the owner ordered the fence.
+        record: Option<(OsdId, RecordId)>,
         /// Value of the label.
         value: String,
     },

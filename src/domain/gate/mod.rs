@@ -31,7 +31,9 @@ pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;
 pub use reason::Reason;
-pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced};
+pub use rook::{
+    Fenced, can_be_fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced,
+};
 pub use space::{enough_space, least_space, room};
 pub use stop::{
     admitted, after_stop, around_any_stop, before_any_stop, before_restart, before_stop, before_this_stop,

@@ -37,7 +37,7 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
 }
 
 /// Returns the gate that is open if no operator is running, or if the running one can be fenced.
-pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
+pub fn can_be_fenced(seen: &Observation) -> Gate {
     if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
 }
 

@@ -18,6 +18,9 @@ pub struct Run {
     pub fence_after: Option<u64>,
     /// The running Rook operator acknowledged that fence on a later version: the fence is in force.
     pub fence_acknowledged: bool,
+    /// The owner ordered that fence before an edit of the CephCluster; cleared with the fence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence_order: Option<FenceOrder>,
     /// Rook's operator as it was, saved before it is scaled to 0 and cleared after it is restored.
     pub operator: Option<ScaledOperator>,
     /// Operator that was last restored or forgotten: a frozen runner may still scale it to 0 after that.
@@ -39,6 +42,15 @@ pub struct Run {
     /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,
+}
+
+/// Order of the owner to fence the CephCluster before an edit of it (`osd-migrate fence`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FenceOrder {
+    /// When the owner ordered the fence.
+    pub since: DateTime<Utc>,
+    /// Hash of what the CephCluster declared about the shape of OSDs then: the edit came when it differs.
+    pub declared: String,
 }
 
 /// Since when a Job waits only for OSDs blocked by their own state: the node is cordoned or not Ready.

@@ -1,10 +1,12 @@
 //! Results of an iteration. Waits and halts are data, with the sentences for people next to them.
 
+mod fence_outcome;
 mod halt;
 mod saving;
 mod summary;
 mod wait;
 
+pub use fence_outcome::FenceOutcome;
 pub use halt::{Halt, TAKEN_MINUTES};
 pub use saving::{Saving, uncleared};
 pub use summary::Summary;

@@ -53,6 +53,8 @@ pub enum Saving {
     },
     /// The fence, before it is set.
     Fence,
+    /// The fence that the owner ordered, before it is set.
+    FenceOrdered,
     /// The fence, before it is set again: it was removed externally while an OSD is stopped by osd-migrate.
     FenceGone,
     /// Rook's operator as it is, before it is scaled to 0.
@@ -142,6 +144,7 @@ impl Saving {
             | Self::WipeBlocked
             | Self::Bootstrap { ours: true }
             | Self::Fence
+            | Self::FenceOrdered
             | Self::FenceGone
             | Self::OperatorScaled
             | Self::OperatorRestored

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
+use super::FenceOutcome;
 use crate::domain::osd::{NodeName, OsdId};
 
 /// Result of a finished run.
@@ -32,6 +35,10 @@ pub struct Summary {
     /// OSDs on PVCs whose Deployments Rook would give another shape than their devices have: the fence stays,
     /// or its operator stays at 0.
     pub reshaped_by_rook: BTreeSet<OsdId>,
+    /// When the owner ordered the fence that is still set (`osd-migrate fence`).
+    pub fenced_since: Option<DateTime<Utc>>,
+    /// Result of `fence`, which is no run.
+    pub fence: Option<FenceOutcome>,
     /// OSDs quarantined after their stop that still keep Rook away: by the fence, or with its operator at 0.
     pub half_way: BTreeSet<OsdId>,
     /// `namespace/name` of Rook's operator, if it is at 0 in the end: it was scaled externally, and this is

@@ -29,6 +29,11 @@ pub enum Wait {
         /// why the gate is not open
         reason: Reason,
     },
+    /// The fence that the owner ordered is not in force yet.
+    Fence {
+        /// why it is not in force
+        reason: Reason,
+    },
     /// The run waits for the inventory of a node's disks.
     Inventory {
         /// node of the inventory
@@ -144,7 +149,7 @@ impl Wait {
     /// Returns the code: the anchor of the wait, or of the gate's reason, in the reference of messages.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Gate { reason, .. } | Self::Node { reason, .. } => reason.code(),
+            Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::Fence { reason } => reason.code(),
             Self::Inventory { .. }
             | Self::Agent { .. }
             | Self::AgentSilent { .. }
@@ -176,16 +181,17 @@ impl Wait {
             | Self::Up { osd, .. }
             | Self::MarkedOutExternally { osd, .. }
             | Self::ActiveClean { osd, .. } => Some(*osd),
-            Self::Node { .. } | Self::Inventory { .. } | Self::FreshView => None,
+            Self::Node { .. } | Self::Fence { .. } | Self::Inventory { .. } | Self::FreshView => None,
         }
     }
 
     /// Returns the reason of the gate, if the run waits for a gate.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
-            Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::UnsafeToWipe { reason, .. } => {
-                Some(reason)
-            }
+            Self::Gate { reason, .. }
+            | Self::Node { reason, .. }
+            | Self::Fence { reason }
+            | Self::UnsafeToWipe { reason, .. } => Some(reason),
             Self::Inventory { .. }
             | Self::Agent { .. }
             | Self::AgentSilent { .. }
@@ -212,6 +218,9 @@ impl fmt::Display for Wait {
         match self {
             Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
             Self::Node { node, reason } => write!(f, "new OSDs on node {node} wait: {reason}"),
+            Self::Fence { reason } => {
+                write!(f, "the fence that its owner ordered is not in force yet: {reason}")
+            }
             Self::Inventory { node, trouble } => {
                 write!(f, "the disks of node {node} are being inspected")?;
                 because(f, trouble)

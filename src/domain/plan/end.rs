@@ -11,7 +11,7 @@ use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::temporary::{fence, operator};
+use crate::domain::temporary::{fence, operator, owner_fence};
 use crate::domain::view::View;
 
 /// Ends a run that was cancelled: no OSD is started on.
@@ -83,6 +83,9 @@ fn finish(view: View<'_>, last: Next) -> Next {
             Next::Finished(Summary { withheld_from_rook, reshaped_by_rook, ..summary })
         }
         (last, _) if !left.is_empty() => last,
+        (last, Some(_)) if owner_fence::stands(view) && !view.policy.leaves => {
+            operator::restore(view).unwrap_or(last)
+        }
         (_, Some(value)) => fence::take_down(value, view),
         (last, None) => operator::restore(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
     }
@@ -93,7 +96,7 @@ fn finish(view: View<'_>, last: Next) -> Next {
 /// A person can't migrate them either, and a run that could do nothing is not complete.
 pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     let Next::Finished(mut summary) = next else { return next };
-    if !(view.policy.only_new || view.policy.leaves) {
+    if !(view.policy.only_new || view.policy.leaves || view.policy.fence.is_some()) {
         let refused = refused(view).into_iter().map(|(osd, why)| (osd, why.to_string()));
         let known: BTreeSet<OsdId> =
             summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `rules` | order of the rules, and what is done after the decision |
 //! | `rest` | what a rule leaves to those below |
-//! | `lost_ledger`, `quarantined`, `orphans` | rules before any OSD |
+//! | `lost_ledger`, `owner_fence`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
 //! | `candidates`, `next_osd` | the next OSD to migrate |
 //! | `approved` | lines of a plan that a person approves |
@@ -32,6 +32,7 @@ mod new_osd;
 mod next_osd;
 mod nodes;
 mod orphans;
+mod owner_fence;
 mod provisioner;
 mod quarantined;
 mod questions;

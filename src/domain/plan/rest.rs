@@ -13,12 +13,14 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Returns the findings before any rule: only the quarantined OSDs are known.
+    /// Returns the findings before any rule: only the quarantined OSDs and the owner's fence are known.
     pub(super) fn of(view: View<'_>) -> Self {
         let why = |record: &Record| record.quarantine.as_ref().map(|quarantine| quarantine.why.clone());
         let quarantined =
             view.ledger.quarantined().map(|record| (record.osd, why(record).unwrap_or_default()));
-        Self { wait: None, summary: Summary { quarantined: quarantined.collect(), ..Summary::default() } }
+        let quarantined = quarantined.collect();
+        let fenced_since = view.ledger.run.fence_order.as_ref().map(|order| order.since);
+        Self { wait: None, summary: Summary { quarantined, fenced_since, ..Summary::default() } }
     }
 
     /// Returns the summary, and leaves an empty one.

@@ -1,7 +1,9 @@
 //! The decision of an iteration: an ordered list of rules, and what is done after the decision.
 
 use super::rest::Rest;
-use super::{crash_loop, end, in_progress, lost_ledger, next_osd, nodes, orphans, quarantined, tolerate};
+use super::{
+    crash_loop, end, in_progress, lost_ledger, next_osd, nodes, orphans, owner_fence, quarantined, tolerate,
+};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
 use crate::domain::observation::Observation;
@@ -19,8 +21,9 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 16] = [
+pub const RULES: [Rule; 17] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
+    Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
     Rule { name: "drains", decide: |view, _| drains::next(view) },
     Rule { name: "keys of quarantined OSDs", decide: |view, _| quarantined::delete_key(view) },

@@ -11,7 +11,7 @@ use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::policy::DeploymentBy;
 use crate::domain::provision;
-use crate::domain::temporary::fence;
+use crate::domain::temporary::{fence, owner_fence};
 
 /// Minutes that Rook may take on a small cluster.
 ///
@@ -79,6 +79,7 @@ impl Step<'_> {
             && !record.is_new()
             && record.pvcs.is_none()
             && !gate::stays_fenced(self.view.seen)
+            && !owner_fence::stands(self.view)
             && !self.rook_would_meet_others()
             && is_at_rest()
             && provision::is_declared(&record.node, self.view.seen)

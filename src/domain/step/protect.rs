@@ -7,7 +7,7 @@ use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase;
-use crate::domain::temporary::{fence, flags};
+use crate::domain::temporary::{fence, flags, owner_fence};
 
 impl Step<'_> {
     /// Returns the act once the fence is in force.
@@ -52,7 +52,7 @@ impl Step<'_> {
     /// Removes the fence and clears its entry, if no other OSD needs it and Rook would not interfere.
     pub(super) fn unfence(&self) -> Option<Next> {
         let value = self.view.our_fence()?;
-        if gate::stays_fenced(self.view.seen) {
+        if gate::stays_fenced(self.view.seen) || owner_fence::stands(self.view) {
             return None;
         }
         (!self.rook_would_meet_others()).then(|| fence::take_down(value, self.view))

@@ -5,53 +5,90 @@ use crate::domain::gate::{self, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{FENCE, Record};
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::osd::OsdId;
 use crate::domain::view::View;
+
+/// What needs the fence.
+#[derive(Clone, Copy)]
+enum NeededFor<'a> {
+    /// A record, from its stop until its new OSD is up.
+    Record(&'a Record),
+    /// The owner, who is about to edit the CephCluster.
+    Owner,
+}
 
 /// Returns the next step until the fence is in force; `None` once it is.
 ///
 /// The fence is named after the record that it is first set for, and stays for the records after it.
 pub(crate) fn change(record: &Record, view: View<'_>) -> Option<Next> {
     let ours = format!("{FENCE}{}", record.id);
-    let value = view.our_fence().unwrap_or(&ours);
-    let set = || {
-        let (osd, record) = (record.osd, record.id.clone());
-        Some(Next::Do(Act::Kube(KubeAct::Fence { osd, record, value: value.to_owned() })))
-    };
-    match view.seen.kube.fence.as_deref() {
-        Some(seen) if seen == value => until_in_force(record, view, set),
-        // The fence was removed: Rook's acknowledgement was for an earlier one.
-        None if !passes(Guard::FenceSavedFirst, is_saved(view)) => {
-            let mut ledger = view.ledger.clone();
-            ledger.run.fence = Some(value.to_owned());
-            (ledger.run.fence_after, ledger.run.fence_acknowledged) =
-                (view.seen.kube.cluster_revision(), false);
-            Some(Next::Save { ledger, osd: Some(record.osd), why: Saving::Fence })
+    NeededFor::Record(record).change(view.our_fence().unwrap_or(&ours), view)
+}
+
+/// Returns the next step until the fence that the owner ordered is in force; `None` once it is.
+///
+/// The fence must be in the ledger.
+pub(crate) fn change_for_owner(view: View<'_>) -> Option<Next> {
+    NeededFor::Owner.change(view.our_fence()?, view)
+}
+
+impl NeededFor<'_> {
+    fn change(self, value: &str, view: View<'_>) -> Option<Next> {
+        match view.seen.kube.fence.as_deref() {
+            Some(seen) if seen == value => self.until_in_force(value, view),
+            // The fence was removed: Rook's acknowledgement was for an earlier one.
+            None if !passes(Guard::FenceSavedFirst, is_saved(view)) => {
+                let mut ledger = view.ledger.clone();
+                ledger.run.fence = Some(value.to_owned());
+                (ledger.run.fence_after, ledger.run.fence_acknowledged) =
+                    (view.seen.kube.cluster_revision(), false);
+                Some(Next::Save { ledger, osd: self.osd(), why: Saving::Fence })
+            }
+            None => Some(self.set(value)),
+            Some(_) if is_out(Guard::NotFencedExternally) => None,
+            Some(other) => Some(self.wait(Reason::FencedExternally { value: other.to_owned() })),
         }
-        None => set(),
-        Some(_) if is_out(Guard::NotFencedExternally) => None,
-        Some(other) => Some(Next::Wait(Wait::Gate {
-            osd: record.osd,
-            reason: Reason::FencedExternally { value: other.to_owned() },
-        })),
+    }
+
+    /// Returns the next step until a running Rook has acknowledged the fence, which is set.
+    fn until_in_force(self, value: &str, view: View<'_>) -> Option<Next> {
+        match gate::fenced(&view.ledger.run, view.seen) {
+            gate::Fenced::InForce => None,
+            gate::Fenced::Unmarked => Some(self.set(value)),
+            gate::Fenced::Acknowledged => {
+                let mut ledger = view.ledger.clone();
+                ledger.run.fence_acknowledged = true;
+                Some(Next::Save { ledger, osd: self.osd(), why: Saving::FenceAcknowledged })
+            }
+            gate::Fenced::NotAcknowledged(reason) => Some(self.wait(reason)),
+        }
+    }
+
+    fn set(self, value: &str) -> Next {
+        let record = match self {
+            Self::Record(record) => Some((record.osd, record.id.clone())),
+            Self::Owner => None,
+        };
+        Next::Do(Act::Kube(KubeAct::Fence { record, value: value.to_owned() }))
+    }
+
+    fn wait(self, reason: Reason) -> Next {
+        Next::Wait(match self {
+            Self::Record(record) => Wait::Gate { osd: record.osd, reason },
+            Self::Owner => Wait::Fence { reason },
+        })
+    }
+
+    fn osd(self) -> Option<OsdId> {
+        match self {
+            Self::Record(record) => Some(record.osd),
+            Self::Owner => None,
+        }
     }
 }
 
 fn is_saved(view: View<'_>) -> bool {
     view.our_fence().is_some() && !view.ledger.run.fence_acknowledged
-}
-
-/// Returns the next step until a running Rook has acknowledged the fence, which is set.
-fn until_in_force(record: &Record, view: View<'_>, set: impl FnOnce() -> Option<Next>) -> Option<Next> {
-    match gate::fenced(&view.ledger.run, view.seen) {
-        gate::Fenced::InForce => None,
-        gate::Fenced::Unmarked => set(),
-        gate::Fenced::Acknowledged => {
-            let mut ledger = view.ledger.clone();
-            ledger.run.fence_acknowledged = true;
-            Some(Next::Save { ledger, osd: Some(record.osd), why: Saving::FenceAcknowledged })
-        }
-        gate::Fenced::NotAcknowledged(reason) => Some(Next::Wait(Wait::Gate { osd: record.osd, reason })),
-    }
 }
 
 /// Returns the next step until the fence is removed and its entry cleared; `None` if that is done.
@@ -70,7 +107,7 @@ pub(crate) fn restore_late(view: View<'_>) -> Option<Next> {
     Some(Next::Do(Act::Kube(KubeAct::Unfence { value: value.clone() })))
 }
 
-/// Removes the fence, then clears its entry.
+/// Removes the fence, then clears its entry, and with it the owner's order.
 pub(crate) fn take_down(value: &str, view: View<'_>) -> Next {
     if view.seen.kube.fence.as_deref() == Some(value) {
         return Next::Do(Act::Kube(KubeAct::Unfence { value: value.to_owned() }));
@@ -78,6 +115,7 @@ pub(crate) fn take_down(value: &str, view: View<'_>) -> Next {
     let mut ledger = view.ledger.clone();
     ledger.run.last_fence = ledger.run.fence.take();
     (ledger.run.fence_after, ledger.run.fence_acknowledged) = (None, false);
+    ledger.run.fence_order = None;
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
 }
 

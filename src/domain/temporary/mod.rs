@@ -10,7 +10,7 @@
 //!
 //! | change | former value | late writers |
 //! | --- | --- | --- |
-//! | `fence` | `run.fence`: there was none | `run.last_fence` |
+//! | `fence`, `owner_fence` | `run.fence`: there was none | `run.last_fence` |
 //! | `operator` | `run.operator`: its replicas and generation | `run.last_operator` |
 //! | `drains` | `run.pdb`: its limit and generation | `run.last_pdb` |
 //! | `bootstrap` | `run.bootstrap`: there was no key | refused, or left to Rook |
@@ -28,6 +28,7 @@ pub(super) mod fence;
 pub(super) mod flags;
 mod list;
 pub(super) mod operator;
+pub(super) mod owner_fence;
 
 pub use drains::INTENT_MINUTES;
 pub use list::{ALL, Temporary};

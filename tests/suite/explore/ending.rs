@@ -88,6 +88,19 @@ impl Search {
             if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
                 return Err(broken);
             }
+            let owner = now.owner_next(&decided).filter(|_| matches!(decided, Next::Finished(_)) && !moved);
+            if let Some(owner) = owner {
+                if let Some(story) = &mut story {
+                    story.push(owner.said().to_owned());
+                }
+                let before = now.clone();
+                now.owner_does(owner);
+                if let Some(broken) = promises::always(&before, None, &Done::default(), &now) {
+                    return Err(broken);
+                }
+                idle = 0;
+                continue;
+            }
             match &decided {
                 Next::Save { .. } | Next::Do(_) => {
                     idle = if done.refused.is_some() && !moved { idle + 1 } else { 0 }
@@ -225,7 +238,9 @@ fn is_permanent(wait: &Wait, state: &State) -> bool {
     match wait {
         Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
         Wait::Gate { .. } if world.rejects_pdbs => true,
-        Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
+        Wait::Gate { .. } | Wait::Node { .. } | Wait::Fence { .. } | Wait::UnsafeToWipe { .. } => {
+            orphaned || gone || out
+        }
         Wait::Inventory { .. } => false,
         Wait::MarkedOutExternally { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }

@@ -13,6 +13,7 @@ pub(crate) mod mutants;
 mod new_osds;
 mod noise;
 mod operator;
+mod owner;
 mod pace;
 mod promises;
 mod pvcs;

@@ -10,7 +10,7 @@ use osd_migrate::sim::{Happening, World, example};
 use super::search::Search;
 use super::{
     approval, around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing,
-    operator, pace, pvcs, rook, unnamed, upmaps,
+    operator, owner, pace, pvcs, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -128,6 +128,7 @@ fn searches() -> Vec<Search> {
     searches.extend(noise::searches());
     searches.extend(approval::searches());
     searches.extend(pvcs::searches());
+    searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -238,6 +239,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
+        Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,
         Guard::PvcSame => pvcs::RECREATED,
         Guard::PvcPartProven => pvcs::OVERWRITTEN,

@@ -9,6 +9,7 @@ use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
+use super::owner::Owner;
 use super::state::{Allowance, Done, State};
 use super::{approval, pace, promises};
 
@@ -31,6 +32,8 @@ pub(crate) enum Move {
     Leap(u32),
     /// A minute passes for a runner that waits for something shorter.
     Later,
+    /// The owner does this, or this happens to the command of the owner.
+    Owner(Owner),
     /// A person deletes the ledger.
     Forget,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Search {
     pub(crate) freezes_late: bool,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
+    /// What the owner does at the start; see `owner`.
+    pub(crate) owner: Owner,
     /// The stored ledger may be deleted externally, as a fault.
     pub(crate) loses_ledger: bool,
 }
@@ -81,6 +86,7 @@ impl Search {
             has_sick: false,
             freezes_late: false,
             pace: 0,
+            owner: Owner::Absent,
             loses_ledger: false,
         }
     }
@@ -170,7 +176,7 @@ impl Search {
     fn start(&self) -> State {
         let by_flag = (self.policy)().confirmed;
         let state = State::new((self.world)(), self.left);
-        State { freezes_late: self.freezes_late, pace: self.pace, by_flag, ..state }
+        State { freezes_late: self.freezes_late, pace: self.pace, owner: self.owner, by_flag, ..state }
     }
 
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
@@ -188,6 +194,7 @@ impl Search {
         if state.frozen.is_some() {
             moves.push(Move::Thaw);
         }
+        moves.extend(state.owner_moves(decided));
         if state.left.faults > 0 {
             if let Next::Do(act) = decided {
                 moves.extend((1..writes_of(act)).map(Move::Cut));
@@ -267,6 +274,10 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
             let effects = after.world.happen(what);
             (after, Done { effects, ..Done::default() }, None)
         }
+        Move::Owner(what) => {
+            after.owner_does(*what);
+            (after, Done::default(), None)
+        }
         Move::Forget => {
             after.left.faults -= 1;
             after.ledger = osd_migrate::domain::ledger::Ledger::default();
@@ -320,6 +331,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         },
         Move::Happens(what) => what.to_string(),
         Move::Fault(what) => format!("! {what}"),
+        Move::Owner(what) => what.said().to_owned(),
         Move::Forget => "! a person deletes the ledger".to_owned(),
         Move::Leap(minutes) => format!("{minutes} minutes pass"),
         Move::Later => "a minute passes".to_owned(),

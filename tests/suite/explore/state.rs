@@ -17,6 +17,8 @@ use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Effect, Read, World};
 
+use super::owner::Owner;
+
 /// Number of faults, freezes and leaps that may still come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Allowance {
@@ -43,6 +45,7 @@ pub(crate) struct State {
     pub(crate) freezes_late: bool,
     /// Seconds between what a runner saw and what it does.
     pub(crate) pace: i64,
+    pub(crate) owner: Owner,
 }
 
 /// Effects of a step.
@@ -80,13 +83,15 @@ impl State {
             by_flag: false,
             freezes_late: false,
             pace: 0,
+            owner: Owner::Absent,
         }
     }
 
     /// Returns what a runner decides now: the real `plan` on the real questions.
     pub(crate) fn decide(&self, policy: &Policy) -> Next {
-        let seen = self.world.observe(|seen| plan::questions(policy, &self.ledger, seen));
-        plan::plan(policy, &self.ledger, &seen)
+        let policy = self.policy_now(policy);
+        let seen = self.world.observe(|seen| plan::questions(&policy, &self.ledger, seen));
+        plan::plan(&policy, &self.ledger, &seen)
     }
 
     /// Performs what a runner decided when the ledger had that version.
@@ -309,6 +314,9 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
     let run = &mut ledger.run;
     for was in run.operator.iter_mut().chain(&mut run.last_operator) {
         was.since = was.since.map(|at| passed(now, at));
+    }
+    if let Some(order) = &mut run.fence_order {
+        order.since = DateTime::UNIX_EPOCH;
     }
     if let Some(skipping) = &mut run.skipping {
         skipping.since = passed(now, skipping.since);

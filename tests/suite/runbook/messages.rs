@@ -9,8 +9,8 @@ use super::entries::{Entry, entries, said};
 use super::quotes::{assert_all_made, assert_same, assert_told, is_quoted};
 use super::sources::{block, is_sentence, literals, longest, plain, read, sentences};
 use super::values::{
-    coded, errors_with_a_command, findings, halts, obstacles, reasons, refusals, rejections, summaries, text,
-    unreadable, waits,
+    coded, errors_with_a_command, fence_outcomes, findings, halts, obstacles, reasons, refusals, rejections,
+    summaries, text, unreadable, waits,
 };
 
 #[test]
@@ -23,6 +23,7 @@ fn each_halt_wait_and_refusal_is_quoted() {
     let code = |wait: &Wait| match wait {
         Wait::Gate { .. } => "gate",
         Wait::Node { .. } => "node",
+        Wait::Fence { .. } => "fence-waits",
         _ => wait.code(),
     };
     let there: Vec<_> = waits().iter().map(|wait| (code(wait).to_owned(), wait.to_string())).collect();
@@ -159,6 +160,13 @@ fn each_end_of_a_run_is_quoted() {
         "not in docs/reference/messages.md: {untold:#?}; not said: {unknown:#?}"
     );
 
+    assert_all_made("src/domain/next/fence_outcome.rs", "FenceOutcome", &fence_outcomes());
+    let of_code = |entry: &Entry, code: &str| entry.key.as_deref() == Some(code);
+    let ends = entries("## How a run ends");
+    for outcome in fence_outcomes() {
+        let code = outcome.code();
+        assert!(ends.iter().any(|entry| of_code(entry, code)), "no entry has the code {code}");
+    }
     // Every sentence of these functions is produced by a summary above.
     let source = read("src/report/summary.rs");
     for function in [
@@ -167,6 +175,7 @@ fn each_end_of_a_run_is_quoted() {
         "quarantined_in_progress",
         "withheld_from_rook",
         "reshaped_by_rook",
+        "fenced_by_its_owner",
         "operator_at_0",
         "not_migrated",
     ] {

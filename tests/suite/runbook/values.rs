@@ -12,7 +12,7 @@ use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
 use osd_migrate::domain::ledger::Unreadable;
-use osd_migrate::domain::next::{Halt, Summary, Wait};
+use osd_migrate::domain::next::{FenceOutcome, Halt, Summary, Wait};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId, PgId, Weight};
 use osd_migrate::k8s::{Call, Context, K8sError, Server};
 
@@ -141,6 +141,7 @@ pub(crate) fn waits() -> Vec<Wait> {
     vec![
         Wait::Gate { osd, reason: reason.clone() },
         Wait::Node { node: node.clone(), reason: reason.clone() },
+        Wait::Fence { reason: reason.clone() },
         Wait::Inventory { node: node.clone(), trouble: trouble.clone() },
         Wait::Agent { osd, task: NodeTask::Rebuild, job: job.clone(), trouble: trouble.clone() },
         Wait::AgentSilent { osd, job },
@@ -276,6 +277,7 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),
+        ("fenced_since", Summary { fenced_since: Some(noon()), ..plain() }),
         ("reshaped_by_rook", Summary { reshaped_by_rook: osds(), ..plain() }),
         (
             "unmatched",
@@ -290,6 +292,27 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
             "left_to_rook_at_0",
             Summary { operator_at_0: operator_at_0(), left_to_rook_at_0: osds(), ..plain() },
         ),
+    ]
+    .into_iter()
+    .chain(fence_outcomes().into_iter().map(|fence| ("fence", Summary { fence: Some(fence), ..plain() })))
+    .collect()
+}
+
+/// Returns results of `fence`.
+pub(crate) fn fence_outcomes() -> Vec<FenceOutcome> {
+    let name = || text("rook-ceph/rook-ceph-operator");
+    let osds = || BTreeSet::from([OsdId(3), OSD]);
+    vec![
+        FenceOutcome::InForce { since: noon() },
+        FenceOutcome::NotNeeded { operator: Some(name()) },
+        FenceOutcome::NotNeeded { operator: None },
+        FenceOutcome::NotInForce { reason: Reason::MonDown },
+        FenceOutcome::Refused { reason: Reason::MonDown },
+        FenceOutcome::ScaledByRun { name: name() },
+        FenceOutcome::Removed,
+        FenceOutcome::OfRun { value: text("osd-migrate-3-a7") },
+        FenceOutcome::InProgress { osds: osds() },
+        FenceOutcome::ChangedByRook { osds: osds() },
     ]
 }
 

@@ -42,7 +42,8 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
         return Some(broken);
     }
     let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
-    if let Some(broken) = bootstrap_known(before, after).or_else(unadmitted) {
+    let of_run = bootstrap_known(before, after).or_else(unadmitted);
+    if let Some(broken) = of_run.or_else(|| pvcs::unfenced(before, after)) {
         return Some(broken);
     }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
@@ -388,7 +389,7 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     if faults {
         return None;
     }
-    if let Some(broken) = new_osds::undisturbed(state) {
+    if let Some(broken) = pvcs::still_fenced(state).or_else(|| new_osds::undisturbed(state)) {
         return Some(broken);
     }
     if let Some(path) = state.world.disks.values().find_map(Disk::directory) {

@@ -5,6 +5,7 @@ use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::sim::{World, example};
 
+use super::super::owner::Owner;
 use super::super::state::State;
 use super::Broken;
 
@@ -80,4 +81,21 @@ pub(super) fn rook_reshapes(state: &State) -> bool {
     let mut slots = world.pvcs.of.keys().filter_map(|osd| world.ceph.slots.get(osd));
     let begins = kube.fenceable_operator().is_some() && !state.thaws;
     begins && slots.any(|slot| slot.up && slot.fsid.is_some_and(differs))
+}
+
+/// Checks P6: an owner who has read that the fence is in force may edit a device set at any time.
+pub(super) fn unfenced(before: &State, after: &State) -> Option<Broken> {
+    let has_read = (before.owner, after.owner) == (Owner::Fences, Owner::Fenced);
+    if has_read && after.world.reconciling {
+        return Some("P6: the owner has read that the fence is in force, and Rook reconciles".to_owned());
+    }
+    let is_unfenced = after.owner == Owner::Edited && after.world.kube.fence.is_none();
+    (is_unfenced && rook_reshapes(after))
+        .then(|| "P6: the owner edited a fenced CephCluster, and Rook reshapes OSDs".to_owned())
+}
+
+/// Checks P9: the fence of the owner is removed when the OSDs are as edited.
+pub(super) fn still_fenced(state: &State) -> Option<Broken> {
+    let is_left = state.owner == Owner::Edited && state.world.kube.fence.is_some();
+    is_left.then(|| "P9: the OSDs are as edited, and the fence of the owner stays".to_owned())
 }
