@@ -52,8 +52,8 @@ pub struct Record {
     pub target: Layout,
     /// Separate device that its database is created on. (An OSD with its own volume for it gets that again.)
     pub db: Option<DbDevice>,
-    /// PVCs that the OSD gets: the one that it is on, and those for database and log. `None` if the OSD is on a
-    /// disk of its host.
+    /// PVCs that the OSD gets: the one that it is on, and those for database and log. `None` if the OSD is on
+    /// a disk of its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pvcs: Option<PerPvc<RecordedPvc>>,
     /// The fsid before Stop.

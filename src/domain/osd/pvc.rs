@@ -1,5 +1,5 @@
-//! PersistentVolumeClaims of an OSD, and names of what belongs to them. The agent and the OSD's Deployment share
-//! them.
+//! PersistentVolumeClaims of an OSD, and names of what belongs to them, which the agent and the OSD's
+//! Deployment share.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,9 @@ pub fn block_path(pvc: &str, is_encrypted: bool) -> String {
     if is_encrypted { mapping_path(pvc, Role::Block) } else { format!("/mnt/{pvc}") }
 }
 
-/// Returns the name of the Secret with the key of an encrypted OSD, by the PVC of its data. Database and log
-/// have the same key.
+/// Returns the name of the Secret with the key of an encrypted OSD, by the PVC of its data.
+///
+/// Database and log have the same key.
 ///
 /// Source: pkg/operator/ceph/cluster/osd/config/config.go, Rook v1.20.6.
 pub fn key_secret(pvc: &str) -> String {
