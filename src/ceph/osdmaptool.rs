@@ -44,7 +44,7 @@ impl Ceph {
         let computed = async {
             let now = Mapping::start(&map, &[])?;
             let then = Mapping::start(&map, &changed)?;
-            differences(now, then).await
+            differences(now, then, osds).await
         };
         let silent = || failed(format!("it did not end within {} s", LIMIT.as_secs()));
         let moves = tokio::time::timeout(LIMIT, computed).await.map_err(|_| silent())??;
@@ -97,8 +97,8 @@ impl Mapping {
         Ok(Self { child, lines: BufReader::new(out).lines() })
     }
 
-    /// Returns the next PG with its up set; none at the end.
-    async fn next(&mut self) -> Result<Option<(PgId, BTreeSet<OsdId>)>, CephError> {
+    /// Returns the next PG; none at the end.
+    async fn next(&mut self) -> Result<Option<MappedPg>, CephError> {
         loop {
             let line = self.lines.next_line().await.map_err(|error| failed(error.to_string()))?;
             let Some(line) = line else { return self.end().await.map(|()| None) };
@@ -132,18 +132,43 @@ fn in_memory(content: &[u8]) -> std::io::Result<Stdio> {
     Ok(file.into())
 }
 
+/// A PG, as the program maps it.
+#[derive(Debug, PartialEq, Eq)]
+struct MappedPg {
+    id: PgId,
+    /// OSDs that CRUSH chooses.
+    raw: BTreeSet<OsdId>,
+    /// OSDs that should hold the PG: upmaps applied, OSDs that are down left out.
+    up: BTreeSet<OsdId>,
+}
+
+impl MappedPg {
+    /// Returns the up set that the mons will compute.
+    ///
+    /// They drop an upmap that names an OSD with the CRUSH weight 0. The program keeps it, and would leave the
+    /// PG on the OSD (16.2.15).
+    fn up_without(self, osds: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
+        if self.up.is_disjoint(osds) { self.up } else { self.raw }
+    }
+}
+
 /// Returns the PGs whose up sets differ.
 ///
 /// Both programs print all PGs in the same order.
-async fn differences(mut now: Mapping, mut then: Mapping) -> Result<BTreeMap<PgId, Move>, CephError> {
+async fn differences(
+    mut now: Mapping,
+    mut then: Mapping,
+    without: &BTreeSet<OsdId>,
+) -> Result<BTreeMap<PgId, Move>, CephError> {
     let mut moves = BTreeMap::new();
     let mut any = false;
     loop {
         match (now.next().await?, then.next().await?) {
-            (Some((pg, now)), Some((same, then))) if pg == same => {
+            (Some(now), Some(then)) if now.id == then.id => {
                 any = true;
-                if now != then {
-                    moves.insert(pg, Move { now, then });
+                let then = then.up_without(without);
+                if now.up != then {
+                    moves.insert(now.id, Move { now: now.up, then });
                 }
             }
             (None, None) if any => return Ok(moves),
@@ -153,36 +178,49 @@ async fn differences(mut now: Mapping, mut then: Mapping) -> Result<BTreeMap<PgI
     }
 }
 
-/// Returns a PG and its up set from a line: `2.1f raw ([1,2], p1) up ([1,2], p1) acting ([1,2], p1)`.
+/// Returns a PG from a line: `2.1f raw ([1,2], p1) up ([1,2], p1) acting ([1,2], p1)`.
+fn pg(line: &str) -> Option<MappedPg> {
+    let (id, rest) = line.split_once(" raw (")?;
+    let (raw, up) = rest.split_once(" up (")?;
+    Some(MappedPg { id: PgId(id.trim().to_owned()), raw: osds(raw)?, up: osds(up)? })
+}
+
+/// Returns the OSDs of a list that a text begins with: `[1,2], p1)`.
 ///
 /// A hole of an erasure coded PG is `NONE` or 2147483647, which no OSD has.
-fn pg(line: &str) -> Option<(PgId, BTreeSet<OsdId>)> {
-    let (id, rest) = line.split_once(" raw (")?;
-    let (up, _) = rest.split_once(" up ([")?.1.split_once(']')?;
+fn osds(text: &str) -> Option<BTreeSet<OsdId>> {
+    let (list, _) = text.strip_prefix('[')?.split_once(']')?;
     let is_hole = |osd: &&str| matches!(*osd, "NONE" | "2147483647");
-    let osds = up.split(',').filter(|osd| !osd.is_empty() && !is_hole(osd));
-    let osds = osds.map(|osd| osd.parse().map(OsdId).ok()).collect::<Option<_>>()?;
-    Some((PgId(id.trim().to_owned()), osds))
+    let osds = list.split(',').filter(|osd| !osd.is_empty() && !is_hole(osd));
+    osds.map(|osd| osd.parse().map(OsdId).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn set(osds: &[u32]) -> BTreeSet<OsdId> {
+        osds.iter().copied().map(OsdId).collect()
+    }
+
     #[test]
     fn up_set_is_read_without_holes() {
-        let osds = |osds: &[u32]| osds.iter().copied().map(OsdId).collect::<BTreeSet<_>>();
-        let read = |line: &str| pg(line).map(|(pg, osds)| (pg.0, osds));
+        let read = |line: &str| pg(line).map(|pg| (pg.id.0, pg.up));
         let line = "2.1f raw ([5,0,3], p5) up ([5,3], p5) acting ([5,3], p5)";
-        assert_eq!(read(line), Some(("2.1f".to_owned(), osds(&[3, 5]))));
+        assert_eq!(read(line), Some(("2.1f".to_owned(), set(&[3, 5]))));
         for hole in ["NONE", "2147483647"] {
             let line = format!("3.0 raw ([1], p1) up ([{hole},1], p1) acting ([1], p1)");
-            assert_eq!(read(&line), Some(("3.0".to_owned(), osds(&[1]))), "{hole}");
+            assert_eq!(read(&line), Some(("3.0".to_owned(), set(&[1]))), "{hole}");
         }
-        assert_eq!(
-            read("1.0 raw ([], p-1) up ([], p-1) acting ([], p-1)"),
-            Some(("1.0".to_owned(), osds(&[])))
-        );
+        let none = "1.0 raw ([], p-1) up ([], p-1) acting ([], p-1)";
+        assert_eq!(read(none), Some(("1.0".to_owned(), set(&[]))));
         assert_eq!(read("1.0 raw ([], p-1) up ([x], p-1) acting ([], p-1)"), None);
+    }
+
+    #[test]
+    fn upmap_onto_an_osd_that_leaves_is_dropped() {
+        let mapped = || pg("1.0 raw ([1,2], p1) up ([1,3], p1) acting ([1,3], p1)").unwrap();
+        assert_eq!(mapped().up_without(&set(&[3])), set(&[1, 2]));
+        assert_eq!(mapped().up_without(&set(&[2])), set(&[1, 3]));
     }
 }

@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Returns the database of the old OSD, by the first inspection; an error if anything else is in its place.
+    /// Returns the database of the old OSD, by the first inspection; an error if anything else is there.
     pub(super) fn part_proven(&self, request: &NodeRequest) -> Result<Vec<Piece>, String> {
         let Some((name, disk)) = self.part_of(request) else { return Ok(Vec::new()) };
         let seen = self.part_seen(request, &disk);

@@ -72,7 +72,8 @@ pub fn stays_fenced(seen: &Observation) -> bool {
 /// and with PVCs for database and log as their device set declares, whatever is on their devices.
 ///
 /// Rook links a PVC of the set as `block.db` even if the OSD has no database there (spec.go,
-/// `onPVCWithMetadata`, v1.20.6), and BlueStore refuses a database of another OSD. Such an OSD does not start again. Rook changes up to 20 Deployments at a time (`osdMaxUpdatesInParallel`,
+/// `onPVCWithMetadata`, v1.20.6), and BlueStore refuses a database of another OSD. Such an OSD does not start
+/// again. Rook changes up to 20 Deployments at a time (`osdMaxUpdatesInParallel`,
 /// pkg/operator/ceph/cluster/osd/update.go, v1.20.6).
 pub fn reshaped_by_rook(seen: &Observation) -> BTreeSet<OsdId> {
     let differs = |daemon: &Daemon| {

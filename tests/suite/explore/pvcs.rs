@@ -2,13 +2,14 @@
 //! searched like the others.
 
 use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, PvcChange, World, example};
 
 use super::search::Search;
-use super::{OURS, everything, explore, explored, has_time, nothing, promises, spontaneous};
+use super::{OURS, everything, explore, explored, has_time, needs, nothing, promises, spontaneous};
 
 pub(super) const RECREATED: &str = "a PVC is recreated on another disk";
 pub(super) const ALONGSIDE_ROOK: &str = "alongside Rook, a device set is edited";
@@ -95,12 +96,18 @@ pub(super) fn searches() -> Vec<Search> {
         alongside_rook(),
         new(ROTATED, example::pvc_to_be_plain, rotated, (1, 0, 0)),
         new(KILLED, example::pvc_to_be_encrypted, super::agents, (1, 0, 0)),
-        new(OVERWRITTEN, example::pvc_with_database, database_overwritten, (1, 0, 0)),
-        Search {
-            stays_shut: true,
-            ..new(ELSEWHERE, example::pvc_with_database_elsewhere, nothing, (0, 0, 0))
-        },
+        overwritten(),
+        elsewhere(),
     ]
+}
+
+fn overwritten() -> Search {
+    Search::new(OVERWRITTEN, example::pvc_with_database, database_overwritten, (1, 0, 0))
+}
+
+fn elsewhere() -> Search {
+    let world = example::pvc_with_database_elsewhere;
+    Search { stays_shut: true, ..Search::new(ELSEWHERE, world, nothing, (0, 0, 0)) }
 }
 
 #[test]
@@ -132,6 +139,12 @@ fn pvc_to_plain_survives_a_fault_of_any_kind() {
 fn pvc_to_encrypted_survives_a_freeze_and_a_lost_key() {
     explore("a PVC to encrypted", example::pvc_to_be_encrypted, nothing, (0, 1, 0));
     explored(&Search::new("its key is deleted", example::pvc_to_be_encrypted, key_lost, (1, 0, 0)));
+}
+
+#[test]
+fn guards_of_a_database_on_a_pvc_are_needed() {
+    needs(overwritten, &[Guard::PvcPartProven]);
+    needs(elsewhere, &[Guard::PartsFoundFirst]);
 }
 
 #[test]

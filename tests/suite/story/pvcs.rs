@@ -1,5 +1,5 @@
-//! An OSD on PersistentVolumeClaims keeps or gets its database on a PVC, at whatever point the program dies or
-//! freezes.
+//! An OSD on PersistentVolumeClaims keeps or gets its database on a PVC, at whatever point the program dies
+//! or freezes.
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
@@ -19,7 +19,7 @@ fn gets_database() -> Play {
     Play::over(example::pvc_gets_database(), 1)
 }
 
-/// Asserts that the new OSD has its data and its database on its two PVCs, and nothing of the old one is left.
+/// Asserts that the new OSD has its data and its database on its two PVCs, and nothing else is left.
 fn has_database(play: &Play) {
     let sim = play.sim.borrow();
     for (osd, end) in ends(&sim) {
