@@ -1,9 +1,9 @@
 """OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
 
-Each has its own device set, whose `encrypted` is changed; one has its database on a second claim. Meanwhile runners, agents and the kubelet are killed, and u1
-loses power while a LUKS mapping is open. With --full also the key of a stopped OSD is deleted, and u1 loses power while
-an encrypted OSD is stopped. At the end a claim is recreated on another disk while the agent is suspended before its
-wipe: that disk must not change.
+Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Meanwhile runners,
+agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With --full also the key of a
+stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC is recreated on another
+disk while the agent is suspended before its wipe: that disk must not change.
 """
 import json
 import random
