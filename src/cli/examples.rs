@@ -3,8 +3,7 @@
 pub(super) const PROGRAM: &str = "\
 Examples:
   osd-migrate rehearse
-  osd-migrate -n rook-ceph plan
-  osd-migrate -n rook-ceph status --watch";
+  osd-migrate -n rook-ceph plan";
 
 pub(super) const REHEARSE: &str = "\
 Examples:
@@ -14,8 +13,8 @@ Examples:
 pub(super) const PLAN: &str = "\
 Examples:
   osd-migrate -n rook-ceph plan
-  osd-migrate -n rook-ceph plan --all -o wide
-  osd-migrate -n rook-ceph plan --inventory";
+  osd-migrate -n rook-ceph plan --inventory
+  osd-migrate -n rook-ceph plan --remove osd.5";
 
 pub(super) const RUN: &str = "\
 Examples:

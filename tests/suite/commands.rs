@@ -18,7 +18,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 25] = [
+const OF_OTHERS: [&str; 26] = [
     "--all-containers",
     "--as",
     "--block",
@@ -33,15 +33,16 @@ const OF_OTHERS: [&str; 25] = [
     "--minify",
     "--no-hooks",
     "--one-file-system",
-    "--prefix",
-    "--tail",
     "--osd-data",
     "--osd-id",
     "--osd-uuid",
+    "--prefix",
     "--replicas",
     "--reset-then-reuse-values",
     "--set",
+    "--show-labels",
     "--subresource",
+    "--tail",
     "--type",
     "--yes-i-really-mean-it",
 ];

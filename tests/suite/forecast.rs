@@ -43,7 +43,7 @@ impl Scene {
         let of = |data: u64| OsdSpace {
             total_bytes: 100 * GIB,
             used_bytes: (data + 1) * GIB,
-            data_bytes: data * GIB,
+            data_bytes: Some(data * GIB),
         };
         let data = [(0, 24), (1, 20), (2, 10), (3, 10)];
         let limits = Limits { nearfull: 8500, backfillfull: 9000, pgs: 750 };
@@ -159,4 +159,14 @@ fn forecast_counts_pgs_that_are_not_clean_now() {
     assert_eq!((Scene::new().forecast().unclean, scene.forecast().unclean), (0, 1));
     let empty = Placement { epoch: Epoch(7), without: osds(&[0]), moves: BTreeMap::new() };
     assert_eq!(forecast(&empty, &scene.space, &scene.ceph).pgs, 0);
+}
+
+#[test]
+fn filestore_is_forecast_by_its_objects() {
+    let scene = Scene::new().with(|scene| {
+        scene.space.osds.get_mut(&OsdId(0)).unwrap().data_bytes = None;
+        scene.space.osds.get_mut(&OsdId(1)).unwrap().data_bytes = None;
+    });
+    let found = scene.forecast();
+    assert_eq!((found.held_bytes, found.osds[&OsdId(2)].in_bytes), (24 * GIB, 12 * GIB / 10 * 11));
 }

@@ -11,6 +11,10 @@ use crate::domain::osd::{Epoch, OsdId, PgId};
 /// Clients may write to a PG while it moves: a tenth more than it has now.
 const MARGIN_TENTHS: u64 = 11;
 
+/// Filestore needs a fifth more than its objects, for attributes and the unused end of each file's last
+/// block.
+const FILESTORE_PART: u64 = 5;
+
 /// Forecast of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
@@ -94,13 +98,13 @@ pub fn forecast(placement: &Placement, space: &Space, ceph: &Ceph) -> Forecast {
         (change.total_bytes, change.used_bytes) = (known.total_bytes, known.used_bytes);
         change.pgs = shares.pgs.get(osd).copied().unwrap_or_default();
     }
-    let held = placement.without.iter().filter_map(|osd| space.osds.get(osd));
+    let held = placement.without.iter().map(|osd| shares.of_osd(*osd));
     Forecast {
         epoch: placement.epoch,
         without: placement.without.clone(),
         pgs: placement.moves.len(),
         moved_bytes,
-        held_bytes: held.map(|osd| osd.data_bytes).sum(),
+        held_bytes: held.sum(),
         unclean: ceph.pgs.values().filter(|pg| !is_clean(pg)).count(),
         obstacles: obstacles(placement, &changes, space, ceph),
         osds: changes,
@@ -137,13 +141,21 @@ impl<'a> Shares<'a> {
 
     /// Returns the bytes of a PG on an OSD.
     fn of_pg(&self, pg: &PgId, osd: OsdId, ceph: &Ceph) -> u64 {
-        let (Some(pg), Some(OsdSpace { data_bytes, .. }), Some(sum)) =
-            (ceph.pgs.get(pg), self.space.osds.get(&osd), self.sums.get(&osd))
-        else {
-            return 0;
-        };
-        let share = u128::from(*data_bytes) * u128::from(chunk(pg, ceph));
+        let (Some(pg), Some(sum)) = (ceph.pgs.get(pg), self.sums.get(&osd)) else { return 0 };
+        let share = u128::from(self.of_osd(osd)) * u128::from(chunk(pg, ceph));
         share.checked_div(u128::from(*sum)).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
+    }
+
+    /// Returns the bytes on an OSD that move with its PGs; 0 if they are unknown.
+    fn of_osd(&self, osd: OsdId) -> u64 {
+        match self.space.osds.get(&osd) {
+            Some(OsdSpace { data_bytes: Some(bytes), .. }) => *bytes,
+            Some(OsdSpace { data_bytes: None, .. }) => {
+                let objects = self.sums.get(&osd).copied().unwrap_or_default();
+                objects.saturating_add(objects / FILESTORE_PART)
+            }
+            None => 0,
+        }
     }
 }
 

@@ -21,7 +21,9 @@ pub struct OsdSpace {
     /// Bytes used (`kb_used`), which Ceph compares with its ratios.
     pub used_bytes: u64,
     /// Bytes that move with the PGs: data and omap, without the metadata that an empty OSD has, too.
-    pub data_bytes: u64,
+    ///
+    /// `None` for Filestore, which does not tell its data from its journal and the rest of its file system.
+    pub data_bytes: Option<u64>,
 }
 
 /// Limits of a cluster.

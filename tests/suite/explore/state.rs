@@ -336,3 +336,8 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
         }
     }
 }
+
+/// Returns the number of replicas, or shards, without which data is lost.
+pub(crate) fn needed(world: &World, pool: u64) -> usize {
+    world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
+}

@@ -19,7 +19,7 @@ use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Disk, Effect, World, example};
 
-use super::state::{Done, State};
+use super::state::{Done, State, needed};
 pub(super) use drains::{at_a_halt as drains_at_a_halt, at_the_end as drains_at_the_end};
 
 /// Description of a broken promise.
@@ -52,11 +52,6 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     let by_new = next.and_then(|next| new_osds::allowed(before, next, done));
     let by_directory = next.and_then(|next| directories::allowed(before, next, done, after));
     by_effect.or(by_save).or(by_agent).or(by_new).or(by_directory).or_else(|| data_is_there(before, after))
-}
-
-/// Returns the number of replicas, or shards, without which data is lost.
-fn needed(world: &World, pool: u64) -> usize {
-    world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
 }
 
 /// Returns whether CRUSH and the PG's upmap map the PG to the OSD.
