@@ -2,7 +2,7 @@
 //!
 //! The placement is Ceph's own, computed by Ceph's program from the changed osdmap. A sum of free bytes
 //! answers neither question: with bytes free, CRUSH may still find too few OSDs for a PG, and one OSD may
-//! get much more than the mean. See docs/development/adr/0033-forecast-by-cephs-own-program.md.
+//! get much more than the mean. See docs/development/adr/0032-forecast-by-cephs-own-program.md.
 
 mod judge;
 mod obstacle;
