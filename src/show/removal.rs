@@ -45,7 +45,7 @@ fn summary(forecast: &Forecast) -> String {
     let Forecast { epoch, pgs, moved_bytes, held_bytes, .. } = forecast;
     let osds: Vec<_> = forecast.without.iter().map(ToString::to_string).collect();
     format!(
-        "Without {} (CRUSH weight 0, osdmap epoch {epoch}), {pgs} PGs move: {}{}. Nothing is changed.",
+        "Without {} (CRUSH weight 0, osdmap {epoch}), {pgs} PGs move: {}{}. Nothing is changed.",
         osds.join(", "),
         size(*moved_bytes),
         times(*moved_bytes, *held_bytes)
