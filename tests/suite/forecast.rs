@@ -187,7 +187,7 @@ fn forecast_shows_the_fullest_osd_first_and_every_obstacle() {
     assert_eq!(rows[0], ["OSD", "PGS", "GETS", "LOSES", "NOW", "HIGHEST", "THEN"]);
     assert_eq!(rows[1], ["osd.2", "1", "1", "0", "80", "%", "94", "%", "94", "%"]);
     assert_eq!(rows[2][0], "osd.0", "{text}");
-    let last = "no-space: without osd.0, osd.2 would be 94 % full (backfillfull at 90 %), 3.2 GiB too much. Add OSDs, \
+    let last = "no-space: without osd.0, osd.2 would be 94 % full (backfillfull at 90 %), 3.3 GiB too much. Add OSDs, \
                 or delete data";
     assert_eq!(lines.last(), Some(&last), "{text}");
     let fine = removal_text(&Scene::new().forecast(), false, Width::of(80));
