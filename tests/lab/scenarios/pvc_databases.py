@@ -1,7 +1,7 @@
 """An OSD on one PersistentVolumeClaim gets its database and its log on claims of their own.
 
 Its set gets the templates `metadata` and `wal`. At first the claim of the database contains data of another owner: the
-OSD is not stopped, and the claim does not change.
+OSD is not stopped, and the claim does not change. With --full, on three releases of Ceph.
 """
 import json
 
@@ -19,9 +19,12 @@ COPYING = ["blkdevmapper", "blkdevmapper-metadata", "blkdevmapper-wal", "activat
 
 
 def run(world):
-    world.up(osds=3, layout="0=raw")
-    world.lab("write", "100")
-    databases(world)
+    for release in [None, "18.2", "20.2"] if world.full else [None]:
+        if release:
+            world.down()
+        world.up(osds=3, layout="0=raw", release=release)
+        world.lab("write", "100")
+        databases(world)
 
 
 def databases(world):
