@@ -118,8 +118,7 @@ fn stored_on_filestores(
         return stored;
     }
     for pg in pgs.values() {
-        let chunks = pools.get(&pg.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
-        let share = pg.bytes / u64::from(chunks.max(1));
+        let share = pg.bytes_on_each(pools);
         for osd in pg.acting.union(&pg.up) {
             if let Some(sum) = stored.get_mut(osd) {
                 *sum = sum.saturating_add(share);

@@ -14,12 +14,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command as Program};
 
 use crate::ceph::command::Command;
-use crate::ceph::error::{CephError, errno};
-use crate::ceph::librados::Buffer;
+use crate::ceph::error::CephError;
 use crate::ceph::osd_stat;
 use crate::ceph::session::Ceph;
 use crate::domain::forecast::{Move, Placement};
-use crate::domain::osd::{Epoch, OsdId, PgId};
+use crate::domain::osd::{OsdId, PgId};
 
 const OSDMAPTOOL: &str = "osdmaptool";
 
@@ -38,7 +37,7 @@ impl Ceph {
     /// Computes the placement with the CRUSH weight 0 for these OSDs.
     pub async fn placement_without(&self, osds: &BTreeSet<OsdId>) -> Result<Placement, CephError> {
         let epoch = self.read(osd_stat::command(), osd_stat::parse).await?;
-        let map = self.osdmap_of(epoch).await?;
+        let map = self.answer(&Command::mon("osd getmap").with("epoch", epoch.0)).await?;
         let weights: Vec<String> = osds.iter().map(|osd| format!("{}:0", osd.0)).collect();
         let changed = ["--adjust-crush-weight".to_owned(), weights.join(",")];
         let computed = async {
@@ -49,16 +48,6 @@ impl Ceph {
         let silent = || failed(format!("it did not end within {} s", LIMIT.as_secs()));
         let moves = tokio::time::timeout(LIMIT, computed).await.map_err(|_| silent())??;
         Ok(Placement { epoch, without: osds.clone(), moves })
-    }
-
-    /// Reads the osdmap of an epoch, in Ceph's own encoding.
-    async fn osdmap_of(&self, epoch: Epoch) -> Result<Buffer, CephError> {
-        let command = Command::mon("osd getmap").with("epoch", epoch.0);
-        let reply = self.send(&command).await?;
-        match reply.code {
-            0.. => Ok(reply.out),
-            code => Err(CephError::Read { command: command.name, errno: errno(code), said: reply.said }),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::ceph::command::Command;
 use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
-use crate::ceph::librados::{self, Daemon, Lane, NotConnected, Reply};
+use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
@@ -150,15 +150,20 @@ impl Ceph {
         command: Command,
         parse: fn(&[u8]) -> serde_json::Result<T>,
     ) -> Result<T, CephError> {
+        let answer = self.answer(&command).await?;
+        parse(&answer).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
+    }
+
+    /// Sends a query whose answer is not JSON, as `read` does.
+    pub(super) async fn answer(&self, command: &Command) -> Result<Buffer, CephError> {
         let ask = || async {
-            let reply = self.send(&command).await?;
+            let reply = self.send(command).await?;
             match reply.code {
                 0.. => Ok(reply.out),
                 code => Err(self.refused(command.name, None, code, reply.said)),
             }
         };
-        let answer = ask.retry(quick_retries()).when(CephError::is_transient).await?;
-        parse(&answer).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
+        ask.retry(quick_retries()).when(CephError::is_transient).await
     }
 
     /// Sends an act, once.

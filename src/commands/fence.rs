@@ -22,8 +22,8 @@ const ACKNOWLEDGED_WITHIN: TimeDelta = TimeDelta::minutes(30);
 
 /// Sets the owner's fence and waits until it is in force, or removes it.
 ///
-/// The same loop as that of a run does so: it has the Lease, saves before it acts, and continues what a
-/// killed process began.
+/// The loop of a run does so: it has the Lease, saves before it acts, and continues what a killed process
+/// began.
 pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool) -> Exit {
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),

@@ -117,7 +117,7 @@ impl Default for Limits {
     }
 }
 
-/// What `fence` does.
+/// Task of `fence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FenceCommand {
     /// Sets the fence, and waits until Rook has acknowledged it.

@@ -132,7 +132,7 @@ impl<'a> Shares<'a> {
         for pg in ceph.pgs.values() {
             for osd in &pg.up {
                 let sum: &mut u64 = sums.entry(*osd).or_default();
-                *sum = sum.saturating_add(chunk(pg, ceph));
+                *sum = sum.saturating_add(pg.bytes_on_each(&ceph.pools));
                 *pgs.entry(*osd).or_default() += 1;
             }
         }
@@ -142,7 +142,7 @@ impl<'a> Shares<'a> {
     /// Returns the bytes of a PG on an OSD.
     fn of_pg(&self, pg: &PgId, osd: OsdId, ceph: &Ceph) -> u64 {
         let (Some(pg), Some(sum)) = (ceph.pgs.get(pg), self.sums.get(&osd)) else { return 0 };
-        let share = u128::from(self.of_osd(osd)) * u128::from(chunk(pg, ceph));
+        let share = u128::from(self.of_osd(osd)) * u128::from(pg.bytes_on_each(&ceph.pools));
         share.checked_div(u128::from(*sum)).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
     }
 
@@ -157,12 +157,6 @@ impl<'a> Shares<'a> {
             None => 0,
         }
     }
-}
-
-/// Returns the bytes of one replica or chunk of a PG.
-fn chunk(pg: &Pg, ceph: &Ceph) -> u64 {
-    let chunks = ceph.pools.get(&pg.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
-    pg.bytes / u64::from(chunks.max(1))
 }
 
 fn obstacles(

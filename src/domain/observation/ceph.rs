@@ -170,6 +170,14 @@ pub struct Pg {
     pub bytes: u64,
 }
 
+impl Pg {
+    /// Returns the bytes of one replica, or of one chunk of an erasure coded PG.
+    pub fn bytes_on_each(&self, pools: &BTreeMap<u64, Pool>) -> u64 {
+        let chunks = pools.get(&self.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
+        self.bytes / u64::from(chunks.max(1))
+    }
+}
+
 /// Verdict of `osd ok-to-stop` (JSON; the exit status says nothing with `-f json`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OkToStop {

@@ -8,7 +8,7 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::OsdId;
 use crate::domain::view::View;
 
-/// What needs the fence.
+/// Record or person that needs the fence.
 #[derive(Clone, Copy)]
 enum NeededFor<'a> {
     /// A record, from its stop until its new OSD is up.

@@ -14,7 +14,7 @@ pub(super) const PVC: &str = "set1-data-0a";
 const DATA: &str = "/var/lib/ceph/osd/ceph-3";
 const MAPPING: &str = "set1-data-0a-block-dmcrypt";
 
-/// What an OSD has on a PVC of its own.
+/// Database or log of an OSD on a PVC of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) pvc: &'static str,

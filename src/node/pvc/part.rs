@@ -24,7 +24,7 @@ pub(crate) struct Part<'a> {
     pub(super) disk: Disk,
 }
 
-/// What a device carries for the OSD.
+/// Content of a device, as far as it concerns the OSD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Carried {
     pub(super) seen: PieceSeen,

@@ -14,7 +14,7 @@ use super::{explored, needs, nothing};
 
 pub(super) const FENCES: &str = "alongside Rook, the owner fences and edits";
 
-/// What the owner has done.
+/// Progress of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Owner {
     /// Nothing: this search has no such owner.

@@ -55,7 +55,7 @@ pub(crate) struct Search {
     pub(crate) freezes_late: bool,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
-    /// What the owner does at the start; see `owner`.
+    /// Progress of the owner at the start; see `owner`.
     pub(crate) owner: Owner,
     /// The stored ledger may be deleted externally, as a fault.
     pub(crate) loses_ledger: bool,
