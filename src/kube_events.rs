@@ -39,6 +39,8 @@ pub const REASONS: [&str; 14] = [
 const OSD_RECORDED: &str = "OsdRecorded";
 const OSD_STOPPED: &str = "OsdStopped";
 const OSD_DESTROYED: &str = "OsdDestroyed";
+/// An OSD is marked out, and its data moves to other OSDs before it is stopped.
+const OSD_EMPTYING: &str = "OsdEmptying";
 const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
@@ -79,6 +81,7 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
 fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
     Some(match why {
         Saving::Record => (EventType::Normal, OSD_RECORDED),
+        Saving::MarkedOut => (EventType::Normal, OSD_EMPTYING),
         Saving::New => (EventType::Normal, OSD_PREPARED),
         // Records that are given up are closed too. This event is only for records whose OSD is done.
         Saving::Closing => (EventType::Normal, OSD_MIGRATED),
@@ -88,6 +91,11 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         Saving::NooutLifted => (EventType::Warning, NOOUT_LIFTED),
         Saving::Withdrawn
         | Saving::NotAdmitted { .. }
+        | Saving::NotEmptied { .. }
+        | Saving::Emptying
+        | Saving::EmptyingProgress { .. }
+        | Saving::Emptied
+        | Saving::StopIntentCleared
         | Saving::Purged
         | Saving::Attempt { .. }
         | Saving::Proof

@@ -65,7 +65,7 @@ const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name.
-pub(super) const GRANTS: [Grant; 19] = [
+pub(super) const GRANTS: [Grant; 21] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -76,6 +76,7 @@ pub(super) const GRANTS: [Grant; 19] = [
     mon("osd destroy-actual", &[]),
     mon("osd new", &[]),
     mon("osd purge-new", &[]),
+    mon("osd out", &[]),
     mon("osd reweight", &[]),
     mon("osd primary-affinity", &[]),
     mon("osd crush add", &[]),
@@ -85,6 +86,7 @@ pub(super) const GRANTS: [Grant; 19] = [
     mgr("pg dump"),
     mgr("osd df"),
     mgr("osd ok-to-stop"),
+    mgr("osd safe-to-destroy"),
 ];
 
 impl fmt::Display for Grant {

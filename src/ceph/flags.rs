@@ -1,4 +1,4 @@
-//! `ceph osd set-group` and `unset-group`: flags of one OSD. One command sets both flags. `osd add-noout` and
+//! `ceph osd set-group` and `unset-group`: flags of one OSD; `osd out` and `osd reweight`. One command sets both flags. `osd add-noout` and
 //! similar commands set them one by one, and are deprecated since Nautilus.
 
 use crate::ceph::command::Command;
@@ -18,6 +18,10 @@ fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Co
 /// Returns the command `ceph osd reweight`.
 pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
     Command::mon("osd reweight").with("id", osd.0).with("weight", reweight.as_decimal())
+}
+
+fn out(osd: OsdId) -> Command {
+    Command::mon("osd out").with("ids", vec![osd.0.to_string()])
 }
 
 impl Ceph {
@@ -42,6 +46,19 @@ impl Ceph {
         let held = fsid.map_or("destroyed".to_owned(), |fsid| format!("fsid {fsid}"));
         let expected = format!("{}, {held}", if up { "up" } else { "down" });
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
+    }
+
+    /// Marks an OSD out (`osd out`), if it is up and in with that fsid.
+    ///
+    /// The mons keep its reweight for `osd in`, until it is recreated.
+    pub async fn mark_out(&self, osd: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
+        let slot = self.slot(osd).await?;
+        if expect::to_mark_out(slot.as_ref(), fsid) {
+            return self.act(osd, out(osd)).await;
+        }
+        let expected = format!("up and in, fsid {fsid}");
+        let found = osd_dump::describe(slot.as_ref());
+        Err(CephError::Unexpected { command: "osd out", osd, expected, found })
     }
 
     /// Gives an OSD that the mons marked out its reweight again (`osd reweight`), if it is up with that fsid
@@ -107,6 +124,13 @@ mod tests {
         assert!(!expect::to_set_flags(Some(&slot), Some(fsid), false), "it was deployed meanwhile");
         assert!(!expect::to_set_flags(Some(&slot), Some(other), true), "it was recreated meanwhile");
         assert!(!expect::to_set_flags(Some(&Slot { fsid: None, ..slot }), Some(fsid), true));
+    }
+
+    #[test]
+    fn osd_is_marked_out_by_its_id() {
+        let sent = out(OsdId(1)).to_c_string().into_string().unwrap();
+        assert_eq!(sent, r#"{"format":"json","ids":["1"],"prefix":"osd out"}"#);
+        assert!(crate::ceph::caps::tests::allow(&out(OsdId(1))));
     }
 
     #[test]

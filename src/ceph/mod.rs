@@ -31,6 +31,7 @@ mod pg_dump;
 mod purge_misplaced;
 mod restore_crush;
 mod restore_upmaps;
+mod safe_to_destroy;
 #[cfg(test)]
 mod samples;
 mod secret;

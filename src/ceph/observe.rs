@@ -102,6 +102,8 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
         bootstrap: None,
+        safe_to_destroy: BTreeMap::new(),
+        emptiable: BTreeMap::new(),
     }
 }
 

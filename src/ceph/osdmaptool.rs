@@ -36,10 +36,19 @@ const SAID_BYTES: u64 = 4096;
 impl Ceph {
     /// Computes the placement with the CRUSH weight 0 for these OSDs.
     pub async fn placement_without(&self, osds: &BTreeSet<OsdId>) -> Result<Placement, CephError> {
+        let weights: Vec<String> = osds.iter().map(|osd| format!("{}:0", osd.0)).collect();
+        self.placement(osds, ["--adjust-crush-weight".to_owned(), weights.join(",")]).await
+    }
+
+    /// Computes the placement after an OSD is marked out. The program takes one OSD only.
+    pub async fn placement_marked_out(&self, osd: OsdId) -> Result<Placement, CephError> {
+        self.placement(&[osd].into(), ["--mark-out".to_owned(), osd.0.to_string()]).await
+    }
+
+    /// Computes the placement without these OSDs, changed by these options of the program.
+    async fn placement(&self, osds: &BTreeSet<OsdId>, changed: [String; 2]) -> Result<Placement, CephError> {
         let epoch = self.read(osd_stat::command(), osd_stat::parse).await?;
         let map = self.answer(&Command::mon("osd getmap").with("epoch", epoch.0)).await?;
-        let weights: Vec<String> = osds.iter().map(|osd| format!("{}:0", osd.0)).collect();
-        let changed = ["--adjust-crush-weight".to_owned(), weights.join(",")];
         let computed = async {
             let now = Mapping::start(&map, &[])?;
             let then = Mapping::start(&map, &changed)?;
@@ -134,8 +143,8 @@ struct MappedPg {
 impl MappedPg {
     /// Returns the up set that the mons will compute.
     ///
-    /// They drop an upmap that names an OSD with the CRUSH weight 0. The program keeps it, and would leave
-    /// the PG on the OSD (16.2.15).
+    /// They drop an upmap that names an OSD with the CRUSH weight 0, or one that is out. The program keeps it,
+    /// and would leave the PG on the OSD (16.2.15).
     fn up_without(self, osds: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
         if self.up.is_disjoint(osds) { self.up } else { self.raw }
     }

@@ -186,6 +186,11 @@ pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<O
     recorded.iter().filter(is_lost).cloned().collect()
 }
 
+/// Returns whether an OSD may be marked out to be emptied: it serves with the expected fsid, and is in.
+pub fn to_mark_out(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.is_in)
+}
+
 /// Returns whether an OSD may be marked in: it is up with the expected fsid, and out.
 pub fn to_take_in(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && !slot.is_in)
@@ -205,6 +210,7 @@ pub fn is_placed(item: &CrushItem, found: Option<&CrushItem>) -> bool {
 pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Result<(), Reason> {
     let guard = match precondition {
         DataPrecondition::AllClean | DataPrecondition::CleanFor { .. } => Guard::RecheckAllClean,
+        DataPrecondition::Emptied { .. } => Guard::RecheckEmptied,
         DataPrecondition::OnlyOursMissing { .. } => Guard::RecheckOnlyOursMissing,
         DataPrecondition::Backfilled { .. } => Guard::RecheckBackfilled,
     };

@@ -77,6 +77,8 @@ guards! {
     OkToStop,
     /// Without the OSD, one more loss is survivable.
     Redundancy,
+    /// An OSD is marked out to be emptied only if each of its PGs finds another OSD, with space for it.
+    CanBeEmptied,
     /// After the stop, no other replica is missing.
     OnlyOursMissing,
     /// No PG is on its way to another state.
@@ -148,6 +150,8 @@ guards! {
     RecheckAllClean,
     /// Destroy and wipe of the old OSD: no other replica is missing, checked again right before.
     RecheckOnlyOursMissing,
+    /// Stop of an emptied OSD: no PG needs it, checked again right before.
+    RecheckEmptied,
     /// Removal of an old directory: the new OSD has its data, checked again right before.
     RecheckBackfilled,
     /// A CRUSH weight is set only if the former weight is found: a weight set externally stays.
@@ -210,6 +214,11 @@ guards! {
     BackedUpFirst,
     /// PGs and intent are saved before Stop.
     IntentSavedFirst,
+    /// The ledger has the intent before an OSD is marked out to be emptied.
+    EmptyingSavedFirst,
+    /// An OSD that was marked out to be emptied is marked in before its record closes, and when it is up in
+    /// quarantine.
+    MarkedInAgain,
     /// The fence is set before every act from Stop to Deploy.
     FencedFirst,
     /// The fence that the owner ordered stays until the OSDs are as the edited CephCluster declares.

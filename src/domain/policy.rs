@@ -62,6 +62,18 @@ pub enum DeploymentBy {
     ByRook,
 }
 
+/// OSDs that are emptied before their stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Empty {
+    /// OSDs with PGs of pools that can't lose a replica.
+    #[default]
+    Thin,
+    /// No OSD: those that would have to be emptied are refused.
+    Never,
+    /// All OSDs.
+    All,
+}
+
 /// PGs that must be clean before an OSD is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RequireClean {
@@ -171,6 +183,8 @@ pub struct Policy {
     pub at_once: u32,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
+    /// `--empty`: which OSDs are emptied before their stop.
+    pub empty: Empty,
     /// `--cluster-status`: the status of the CephCluster shows the migration. Nothing is decided by it.
     pub cluster_status: bool,
     /// Limits on the number of failures and on durations.

@@ -19,6 +19,10 @@ impl Live {
             }
             self.still_allowed(precondition.as_ref()).await?;
         }
+        if let CephAct::MarkOut { osd, record, accepted, .. } = act {
+            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+            self.expect_emptiable(*osd, accepted).await?;
+        }
         let done = command(self.session().await?, act).await;
         self.reopen(done)
     }
@@ -26,8 +30,8 @@ impl Live {
     pub(super) async fn act_on_kube(&mut self, act: &KubeAct) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         let done = match act {
-            KubeAct::Stop { osd, fsid, record, deployment, generation, accepted } => {
-                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+            KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied } => {
+                let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
                 return self.stop(*osd, *fsid, record, (deployment, *generation), &precondition).await;
             }
             KubeAct::Deploy(deploy) => return self.deploy(deploy).await,
@@ -88,6 +92,7 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         }
         CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
+        CephAct::MarkOut { osd, fsid, .. } => ceph.mark_out(*osd, *fsid).await,
         CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         CephAct::Reregister { osd, issued } => ceph.reregister(*osd, *issued).await,

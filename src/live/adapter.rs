@@ -107,7 +107,7 @@ impl Live {
         Ok((placement, self.reopen(space)?))
     }
 
-    async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
+    pub(super) async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
         let seen = self.session().await?.observe().await;
         self.reopen(seen)
     }

@@ -6,6 +6,7 @@
 mod acts;
 mod adapter;
 mod clock;
+mod emptying;
 mod failure;
 mod lease;
 mod ledgers;

@@ -27,6 +27,14 @@ impl Live {
             let has = self.session().await?.has_bootstrap().await;
             ceph.bootstrap = Some(self.reopen(has)?);
         }
+        for osd in &questions.safe_to_destroy {
+            let safe = self.session().await?.safe_to_destroy(*osd).await;
+            ceph.safe_to_destroy.insert(*osd, self.reopen(safe)?);
+        }
+        if let Some(osd) = questions.emptiable {
+            let answer = self.emptiable(osd, ceph).await?;
+            ceph.emptiable.insert(osd, answer);
+        }
         Ok(())
     }
 }

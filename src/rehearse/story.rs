@@ -204,6 +204,7 @@ fn effect(effect: &Effect) -> Option<(OsdId, String)> {
             Some((*osd, format!("{osd}: its id is purged, and with it its CRUSH location")))
         }
         Effect::Stopped(_)
+        | Effect::MarkedOut(_)
         | Effect::Destroyed(..)
         | Effect::Deployed(..)
         | Effect::Undeployed(_)

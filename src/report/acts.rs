@@ -32,6 +32,9 @@ fn of_ceph(act: &CephAct) -> String {
         }
         CephAct::SetOsdFlags { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         CephAct::UnsetOsdFlags { osd, noout, noin } => format!("{osd}: unset {}", flags(*noout, *noin)),
+        CephAct::MarkOut { osd, .. } => {
+            format!("{osd}: marked out; it serves until its data is on other OSDs")
+        }
         CephAct::TakeIn { osd, reweight, .. } => format!("{osd}: marked in again with reweight {reweight}"),
         CephAct::Destroy { osd, fsid, .. } => {
             format!("{osd}: destroyed (fsid {fsid}); its id, CRUSH location and weight are kept")
@@ -73,6 +76,7 @@ fn of_kube(act: &KubeAct) -> String {
         KubeAct::DeletePdb { .. } => {
             "deleted PodDisruptionBudget osd-migrate-drains: OSDs may be evicted again".to_owned()
         }
+        KubeAct::Stop { osd, emptied: true, .. } => format!("{osd}: stopped; no PG needs it"),
         KubeAct::Stop { osd, .. } => {
             format!("{osd}: stopped; its PGs have one replica less until its backfill is complete")
         }

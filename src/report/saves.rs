@@ -36,11 +36,17 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::Blocked
         | Saving::Skipping
         | Saving::Progress
+        | Saving::Emptying
+        | Saving::MarkedOut
+        | Saving::EmptyingProgress { .. }
         | Saving::Upmaps
         | Saving::Closed => true,
         Saving::Record
         | Saving::Withdrawn
         | Saving::NotAdmitted { .. }
+        | Saving::NotEmptied { .. }
+        | Saving::Emptied
+        | Saving::StopIntentCleared
         | Saving::Purged
         | Saving::Proof
         | Saving::Stop
@@ -79,6 +85,16 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::Withdrawn => "record withdrawn; the OSD is unchanged",
         Saving::NotAdmitted { why } => {
             return format!("skipped and unchanged: the API server does not admit its new Deployment: {why}");
+        }
+        Saving::NotEmptied { why } => {
+            return format!("skipped in this run, and marked in again if it was marked out: {why}");
+        }
+        Saving::Emptying => "it is marked out next, so that it is emptied",
+        Saving::MarkedOut => "its data moves to other OSDs",
+        Saving::EmptyingProgress { bytes } => return format!("{} left on it", size(*bytes)),
+        Saving::Emptied => "its data is on other OSDs",
+        Saving::StopIntentCleared => {
+            "its stop is postponed; what was prepared for it is restored, and the OSD stays empty"
         }
         Saving::Purged => "another client purged the id before the stop; record withdrawn",
         Saving::Attempt { after: Some(after), .. } => {

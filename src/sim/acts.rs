@@ -81,9 +81,12 @@ impl World {
                 self.unset_osd_flags(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Kube(KubeAct::Stop { osd, fsid, record, deployment, generation, accepted }) => {
-                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+            Act::Kube(KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied }) => {
+                let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
                 self.stop(*osd, *fsid, record, (deployment, *generation), &precondition)
+            }
+            Act::Ceph(CephAct::MarkOut { osd, fsid, record, accepted }) => {
+                self.mark_out(*osd, *fsid, record, accepted)
             }
             Act::Ceph(CephAct::TakeIn { osd, fsid, reweight }) => {
                 if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {
@@ -138,7 +141,7 @@ impl World {
         refuse("it is no longer stopped for this record")
     }
 
-    fn still_allowed(&self, precondition: Option<&DataPrecondition>) -> Result<(), String> {
+    pub(super) fn still_allowed(&self, precondition: Option<&DataPrecondition>) -> Result<(), String> {
         precondition.map_or(Ok(()), |precondition| {
             expect::precondition(precondition, &self.ceph).map_err(|reason| reason.to_string())
         })

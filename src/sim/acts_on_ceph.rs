@@ -1,11 +1,13 @@
 //! Acts on Ceph that need more than one command of `mon`.
 
+use crate::domain::act::DataPrecondition;
 use crate::domain::expect;
 use crate::domain::expect::Lost;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::policy::Accepted;
 use crate::sim::acts::{Done, refuse};
 use crate::sim::world::{Effect, World};
 
@@ -23,6 +25,23 @@ impl World {
         }
         self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
         Ok(vec![Effect::Small(osd)])
+    }
+
+    pub(super) fn mark_out(
+        &mut self,
+        osd: OsdId,
+        fsid: OsdFsid,
+        record: &RecordId,
+        accepted: &Accepted,
+    ) -> Done {
+        self.expect_open(osd, record)?;
+        if !expect::to_mark_out(self.ceph.slots.get(&osd), fsid) {
+            return refuse("it is not up and in with that fsid");
+        }
+        let precondition = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };
+        self.still_allowed(Some(&precondition))?;
+        self.osd_out(osd);
+        Ok(vec![Effect::MarkedOut(osd)])
     }
 
     /// Unsets flags with two writes: the reweight that clears the mark `new`, then the flags.

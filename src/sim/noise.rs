@@ -26,6 +26,8 @@ pub struct Noise {
     pub health: BTreeSet<String>,
     /// PGs in an unusual state.
     pub unusual: BTreeMap<PgId, UnusualPg>,
+    /// Whether no OSD has space for the data of another one.
+    pub no_space: bool,
     /// Whether the mgr failed over, and its successor has no statistics yet.
     pub mgr_away: bool,
 }

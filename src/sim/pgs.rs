@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::observation::{OkToStop, Pg, Pool, Slot};
+use crate::domain::observation::{Emptiable, OkToStop, Pg, Pool, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::sim::world::Placement;
 use crate::sim::world::World;
@@ -14,12 +14,39 @@ impl World {
     /// 16.2.15).
     pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
-        let serves = |osd: &OsdId| {
-            self.ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in && slot.crush.is_some())
-        };
+        let serves = |osd: &OsdId| self.is_chosen(*osd) && self.ceph.slots.get(osd).is_some_and(|s| s.up);
         let mappings = self.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|u| &u.mappings);
         let mapped = |osd: &OsdId| mappings.clone().find(|(from, _)| from == osd).map_or(*osd, |(_, to)| *to);
-        placement.home.iter().map(mapped).filter(serves).collect()
+        self.chosen(placement).iter().map(mapped).filter(serves).collect()
+    }
+
+    /// Returns whether CRUSH chooses an OSD, which may be down.
+    fn is_chosen(&self, osd: OsdId) -> bool {
+        self.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in && slot.crush.is_some())
+    }
+
+    /// Returns the OSDs that CRUSH chooses for a PG: another one in place of each that is out or gone.
+    fn chosen(&self, placement: &Placement) -> Vec<OsdId> {
+        let mut chosen: Vec<OsdId> =
+            placement.home.iter().copied().filter(|osd| self.is_chosen(*osd)).collect();
+        for osd in &placement.spare {
+            if chosen.len() < placement.home.len() && self.is_chosen(*osd) && !chosen.contains(osd) {
+                chosen.push(*osd);
+            }
+        }
+        chosen
+    }
+
+    /// Returns whether each PG of an OSD finds another OSD if this one is marked out.
+    pub fn emptiable(&self, osd: OsdId) -> Emptiable {
+        let mut without = self.clone();
+        without.osd_out(osd);
+        let is_short = |pg: &&PgId| without.up_set(pg).len() < self.up_set(pg).len();
+        match self.placements.keys().find(is_short) {
+            Some(pg) => Emptiable::No(format!("without {osd}, PG {pg} finds too few OSDs")),
+            None if self.noise.no_space => Emptiable::No(format!("without {osd}, another OSD would be full")),
+            None => Emptiable::Yes { moved_bytes: 0, fullest: None },
+        }
     }
 
     /// Returns the OSDs of the up set whose store is complete.
@@ -46,8 +73,7 @@ impl World {
             return acting;
         }
         let misplaced = |(osd, slot): (&OsdId, &Slot)| {
-            let serves =
-                slot.up && slot.is_in && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
+            let serves = slot.up && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
             (serves && !up.contains(osd)).then_some(*osd)
         };
         let mut orphans = self.ceph.slots.iter().filter_map(misplaced);
@@ -120,7 +146,8 @@ impl World {
         let upmaps = self.ceph.upmaps.clone();
         for (id, placement) in &mut self.placements {
             let mapped = upmaps.iter().filter(|upmap| upmap.pg == *id).flat_map(|upmap| &upmap.mappings);
-            let concerned = placement.home.contains(&osd) || mapped.clone().any(|(_, to)| *to == osd);
+            let named = placement.home.contains(&osd) || placement.spare.contains(&osd);
+            let concerned = named || mapped.clone().any(|(_, to)| *to == osd);
             if concerned {
                 (placement.peered, placement.changed) = (false, epoch);
             }
@@ -169,6 +196,7 @@ impl World {
             bytes: 0,
             complete: BTreeSet::new(),
             home: home.home.clone(),
+            spare: home.spare.clone(),
         };
         self.ceph.pools.insert(id, pool);
         self.placements.insert(PgId(format!("{id}.0")), empty);
@@ -240,10 +268,12 @@ impl World {
     /// Answers `osd safe-to-destroy` (16.2.15): never true while PGs map to the OSD, so it is no gate for a
     /// rebuild in place.
     ///
-    /// An unknown id is safe to destroy.
+    /// An unknown id is safe to destroy. Of an OSD that is up and out, the mgr forgets what it stores.
     pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
         let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-        let passes = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());
+        let is_known = |slot: &Slot| slot.is_in || !slot.up;
+        let passes =
+            |slot: &Slot| is_known(slot) && slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());
         let is_clean = |pg: &Pg| pg.state.contains("clean");
         let stored = self.ceph.slots.get(&osd).is_some_and(passes) && !self.ceph.pgs.values().all(is_clean);
         !self.ceph.slots.contains_key(&osd) || !(self.ceph.pgs.values().any(maps) || stored)

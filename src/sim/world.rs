@@ -113,6 +113,8 @@ impl Disk {
 pub enum Effect {
     /// osd-migrate scaled a Deployment to 0.
     Stopped(OsdId),
+    /// osd-migrate marked an OSD out, so that it is emptied.
+    MarkedOut(OsdId),
     /// A slot was destroyed.
     Destroyed(OsdId, OsdFsid),
     /// An id was removed from the osdmap, together with its CRUSH item.
@@ -189,6 +191,12 @@ impl World {
         for osd in questions.auth {
             seen.ceph.auth.insert(osd, self.has_key(osd));
         }
+        for osd in questions.safe_to_destroy {
+            seen.ceph.safe_to_destroy.insert(osd, self.safe_to_destroy(osd));
+        }
+        if let Some(osd) = questions.emptiable {
+            seen.ceph.emptiable.insert(osd, self.emptiable(osd));
+        }
         seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
         seen
     }
@@ -214,6 +222,8 @@ pub struct Placement {
     pub pool: u64,
     /// OSDs where CRUSH places the PG, one in each failure domain; the position is the shard of an EC pool.
     pub home: Vec<OsdId>,
+    /// OSDs that CRUSH chooses next, in order, if one of `home` is out or gone.
+    pub spare: Vec<OsdId>,
     /// Stores that have all of its objects at their newest version.
     pub complete: BTreeSet<OsdFsid>,
     /// Whether its OSDs have peered since one of them last came or went.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::policy::Accepted;
 
 /// One command to Ceph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, strum::IntoStaticStr)]
@@ -41,7 +42,8 @@ pub enum CephAct {
         /// flag `noin` of this OSD
         noin: bool,
     },
-    /// `osd reweight` of an OSD that the mons marked out while its `noout` was lifted, and that is up again.
+    /// `osd reweight` of an OSD that is up again, and that the mons marked out while its `noout` was lifted,
+    /// or that was emptied.
     TakeIn {
         /// The OSD.
         osd: OsdId,
@@ -49,6 +51,18 @@ pub enum CephAct {
         fsid: OsdFsid,
         /// The in-weight as recorded.
         reweight: Weight,
+    },
+    /// `osd out`: the data of an OSD that serves moves to other OSDs. The slot must be up and in with `fsid`,
+    /// and the record open. The PGs must allow it, and the forecast too, both asked again right before.
+    MarkOut {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid that must be up in its slot.
+        fsid: OsdFsid,
+        /// The record that the OSD is emptied for.
+        record: RecordId,
+        /// States of PGs, in addition to active+clean, that the owner accepts.
+        accepted: Accepted,
     },
     /// `osd destroy <id>` (`destroy-actual`, which the mgr would send), after the map was read again. The
     /// slot must be down and hold `fsid`. Never `osd down`.

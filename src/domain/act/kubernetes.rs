@@ -91,6 +91,8 @@ pub enum KubeAct {
         generation: i64,
         /// States of PGs, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
+        /// The OSD was emptied: no PG may need it.
+        emptied: bool,
     },
     /// One PUT that reverts Stop: replicas 1, annotation removed. If the Deployment was deleted externally,
     /// it is recreated from the backup.

@@ -21,6 +21,13 @@ pub enum DataPrecondition {
         /// States, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
+    /// No PG needs the OSD, and every PG allows a stop.
+    Emptied {
+        /// The OSD.
+        osd: OsdId,
+        /// States, in addition to active+clean, that the owner accepts.
+        accepted: Accepted,
+    },
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
     /// Every PG that is not clean is one of these PGs, which the stopped OSD served, and only the replica on
@@ -40,4 +47,12 @@ pub enum DataPrecondition {
         /// PGs as saved before Stop.
         pgs: BTreeSet<PgId>,
     },
+}
+
+impl DataPrecondition {
+    /// Returns the precondition of the stop of an OSD, which may have to be empty.
+    pub fn before_stop(osd: OsdId, accepted: &Accepted, emptied: bool) -> Self {
+        let accepted = accepted.clone();
+        if emptied { Self::Emptied { osd, accepted } } else { Self::CleanFor { osd, accepted } }
+    }
 }

@@ -20,6 +20,7 @@ impl Act {
                 CephAct::SetOsdFlags { osd, .. }
                 | CephAct::UnsetOsdFlags { osd, .. }
                 | CephAct::TakeIn { osd, .. }
+                | CephAct::MarkOut { osd, .. }
                 | CephAct::Destroy { osd, .. }
                 | CephAct::Reregister { osd, .. }
                 | CephAct::RestoreCrush { osd, .. }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::obstacle::Obstacle;
 use super::placement::Placement;
 use super::space::{OsdSpace, Space};
-use crate::domain::observation::{Ceph, Pg};
+use crate::domain::observation::{Ceph, Emptiable, Pg};
 use crate::domain::osd::{Epoch, OsdId, PgId};
 
 /// Clients may write to a PG while it moves: a tenth more than it has now.
@@ -71,6 +71,26 @@ impl Change {
         bytes.saturating_mul(100).checked_div(self.total_bytes).map_or(0, |percent| {
             percent + u64::from(!bytes.saturating_mul(100).is_multiple_of(self.total_bytes))
         })
+    }
+}
+
+impl Forecast {
+    /// Returns whether the OSDs can be emptied now.
+    ///
+    /// Space is only judged by what Ceph can tell now. Missing statistics and merging PGs pass by themselves.
+    pub fn emptiable(&self) -> Emptiable {
+        let (passing, lasting): (Vec<_>, Vec<_>) =
+            self.obstacles.iter().partition(|obstacle| obstacle.passes_by_itself());
+        if let Some(obstacle) = lasting.first() {
+            return Emptiable::No(obstacle.to_string());
+        }
+        if let Some(obstacle) = passing.first() {
+            return Emptiable::Unknown(obstacle.to_string());
+        }
+        let gets = self.osds.iter().filter(|(_, change)| change.gains > 0);
+        let fullest = gets.map(|(osd, change)| (change.percent(change.peak_bytes()), *osd)).max();
+        let fullest = fullest.map(|(percent, osd)| (osd, percent));
+        Emptiable::Yes { moved_bytes: self.moved_bytes, fullest }
     }
 }
 

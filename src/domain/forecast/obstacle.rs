@@ -70,6 +70,14 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
+    /// Returns whether the obstacle may disappear without help.
+    pub fn passes_by_itself(&self) -> bool {
+        match self {
+            Self::NotUp { .. } | Self::NoStatistics { .. } | Self::PgCountChanging { .. } => true,
+            Self::NoPlacement { .. } | Self::NoSpace { .. } | Self::TooManyPgs { .. } => false,
+        }
+    }
+
     /// Returns the code: the anchor of the message in its reference.
     pub fn code(&self) -> &'static str {
         self.into()

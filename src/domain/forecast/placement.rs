@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::osd::{Epoch, OsdId, PgId};
 
-/// Placement that changes if certain OSDs have the CRUSH weight 0.
+/// Placement that changes without certain OSDs: with the CRUSH weight 0, or marked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     /// Epoch of the osdmap.
     pub epoch: Epoch,
-    /// OSDs with the CRUSH weight 0.
+    /// OSDs that hold no PG then.
     pub without: BTreeSet<OsdId>,
     /// PGs whose up set changes.
     pub moves: BTreeMap<PgId, Move>,

@@ -311,7 +311,12 @@ fn with_younger(
 
 /// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger
 /// ones.
+///
+/// An OSD that was emptied served none: a replica that is missing is another one.
 pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
+    if record.empty.is_some() {
+        return BTreeSet::new();
+    }
     with_younger(record, Guard::YoungerPgsExcused, |_| true, ceph)
 }
 
@@ -320,6 +325,9 @@ pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
 ///
 /// A younger PG that has all its OSDs without this one is not affected by the boot, and may not report.
 pub fn affected_by_boot(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
+    if record.empty.is_some() {
+        return record.held_pgs().clone();
+    }
     with_younger(record, Guard::YoungerPgsReport, |pg| (pg.up.len() as u64) < size_of(pg, ceph), ceph)
 }
 

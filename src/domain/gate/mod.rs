@@ -5,6 +5,7 @@ mod answer;
 mod begin;
 mod clean;
 mod data;
+mod emptied;
 mod new;
 mod node;
 mod own;
@@ -25,6 +26,7 @@ pub use data::{
     affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
     served, without_redundancy,
 };
+pub use emptied::{before_mark_out, emptiable, emptied};
 pub use new::{before_adopt, before_new};
 pub use node::of_node;
 pub use own::{Own, passes_by_itself};

@@ -13,7 +13,7 @@ use super::{Reason, data};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};
-use crate::domain::policy::Accepted;
+use crate::domain::policy::{Accepted, Empty};
 
 /// The gates before a stop that concern one OSD each.
 pub struct Own<'a> {
@@ -60,9 +60,20 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Returns why this OSD is never stopped, if that is the case.
+    /// Returns why this OSD is never stopped with its data, if that is the case.
     pub fn never(&self, osd: OsdId) -> Option<&Reason> {
         self.without_redundancy.get(&osd)
+    }
+
+    /// Returns whether an OSD is to be emptied before its stop.
+    pub fn is_to_be_emptied(&self, osd: OsdId, policy: Empty) -> bool {
+        let is_in = self.seen.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in);
+        is_in
+            && match policy {
+                Empty::Never => false,
+                Empty::Thin => self.never(osd).is_some(),
+                Empty::All => true,
+            }
     }
 
     /// Returns why no OSD may be stopped because of the states of the PGs.

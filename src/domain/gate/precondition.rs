@@ -3,6 +3,7 @@
 use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
 use super::data::{all_clean, clean_for, fresh, is_filled, only_ours_missing};
+use super::emptied::emptied;
 use crate::domain::act::DataPrecondition;
 use crate::domain::observation::{Ceph, Pg};
 use crate::domain::osd::PgId;
@@ -15,6 +16,10 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
             let shares = |pg: &Pg| pg.up.contains(osd) || pg.acting.contains(osd);
             let is_concerned = |id: &PgId| !accepted.any || ceph.pgs.get(id).is_some_and(shares);
             first_not_open([fresh(is_concerned, ceph), clean_for(*osd, accepted, ceph)])
+        }
+        DataPrecondition::Emptied { osd, accepted } => {
+            let allows = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+            first_not_open([emptied(*osd, ceph), self::precondition(&allows, ceph)])
         }
         DataPrecondition::OnlyOursMissing { osd, pgs } => {
             first_not_open([only_ours_missing(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])

@@ -81,6 +81,29 @@ pub enum Reason {
         /// name of the pool
         pool: String,
     },
+    /// The OSD would have to be emptied, and can't be.
+    CannotBeEmptied {
+        /// OSD to be emptied
+        osd: OsdId,
+        /// what is against it
+        why: String,
+    },
+    /// It is not known whether the OSD can be emptied.
+    EmptyingUnknown {
+        /// OSD to be emptied
+        osd: OsdId,
+        /// why it is not known, if Ceph was asked
+        why: Option<String>,
+    },
+    /// A PG needs an OSD that is to be empty.
+    StillNeeded {
+        /// OSD that is to be empty
+        osd: OsdId,
+        /// PG that needs it
+        pg: PgId,
+        /// state of the PG
+        state: String,
+    },
     /// In addition to this OSD's replica, another replica of the PG is missing.
     OtherReplicaMissing {
         /// PG with the missing replica

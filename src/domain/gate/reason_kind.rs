@@ -17,6 +17,7 @@ impl Reason {
             | Self::Merging { .. }
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
+            | Self::StillNeeded { .. }
             | Self::OtherReplicaMissing { .. }
             | Self::Full { .. }
             | Self::TooSmall { .. }
@@ -26,6 +27,8 @@ impl Reason {
             | Self::BackfillIncomplete { .. } => true,
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
+            | Self::CannotBeEmptied { .. }
+            | Self::EmptyingUnknown { .. }
             | Self::Down { .. }
             | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }
@@ -72,6 +75,7 @@ impl Reason {
         matches!(
             self,
             Self::NoRedundancy { .. }
+                | Self::CannotBeEmptied { .. }
                 | Self::External
                 | Self::ChangedSincePlan { .. }
                 | Self::NeedsDevice { .. }
@@ -89,6 +93,7 @@ impl Reason {
             Self::NotOkToStop { .. } => Guard::OkToStop,
             Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
+            Self::CannotBeEmptied { .. } | Self::EmptyingUnknown { .. } => Guard::CanBeEmptied,
             Self::OtherReplicaMissing { .. } => Guard::OnlyOursMissing,
             Self::Full { .. } => Guard::NotFull,
             Self::Flag { .. } => Guard::NoFlag,
@@ -127,6 +132,7 @@ impl Reason {
             | Self::DisksNotInspected { .. }
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }
+            | Self::StillNeeded { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })
     }

@@ -74,9 +74,19 @@ impl fmt::Display for Reason {
             Self::NotAsked => f.write_str("ceph osd ok-to-stop has not answered yet"),
             Self::NoRedundancy { pool } => write!(
                 f,
-                "pool {pool} has insufficient redundancy to lose an OSD, and this version cannot drain an OSD first. If the pool \
-                 is replicated, add a replica: ceph osd pool set {pool} size 3"
+                "pool {pool} has insufficient redundancy to lose an OSD. Have the OSD emptied first (run --empty thin), or, if \
+                 the pool is replicated, add a replica: ceph osd pool set {pool} size 3"
             ),
+            Self::CannotBeEmptied { osd, why } => write!(f, "{osd} can't be emptied: {why}"),
+            Self::EmptyingUnknown { osd, why: Some(why) } => {
+                write!(f, "it is not known whether {osd} can be emptied: {why}")
+            }
+            Self::EmptyingUnknown { osd, why: None } => {
+                write!(f, "it is not known yet whether {osd} can be emptied")
+            }
+            Self::StillNeeded { osd, pg, state } => {
+                write!(f, "{osd} is not empty: PG {pg} needs it, or lacks a replica ({state}). See: ceph pg {pg} query")
+            }
             Self::OtherReplicaMissing { pg, state } => {
                 write!(f, "another replica of PG {pg} is missing too ({state}). See: ceph pg {pg} query")
             }

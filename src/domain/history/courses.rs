@@ -158,6 +158,7 @@ fn note(course: &mut Course, at: DateTime<Utc>, why: &Saving) {
         Saving::Quarantine { why: text }
         | Saving::RevertStop { why: text }
         | Saving::NotAdmitted { why: text }
+        | Saving::NotEmptied { why: text }
         | Saving::Uncleared { why: text, .. }
         | Saving::Attempt { after: Some(text), .. } => course.note(at, why.code(), text),
         Saving::Closing => course.left_bytes = 0,

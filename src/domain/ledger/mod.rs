@@ -1,6 +1,7 @@
 //! Stored state that can't be observed once an OSD is stopped and its disk blank (`docs/concepts/ledger.md`).
 
 mod bounds;
+mod emptying;
 mod nodes;
 mod record;
 mod recorded_pvc;
@@ -9,10 +10,11 @@ mod run;
 mod stored;
 mod whole;
 
+pub use emptying::Emptying;
 pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
 pub use recorded_pvc::RecordedPvc;
-pub use refusals::Refusals;
+pub use refusals::{Refusals, Refused, RefusedStep};
 pub use run::{FENCE, FenceOrder, FormerPdb, Progress, Run, ScaledOperator, Skipping};
 pub use stored::Unreadable;
 pub use whole::{FORMAT, Ledger, MAX_OPEN, MAX_RECORDS};

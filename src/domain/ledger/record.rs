@@ -1,5 +1,6 @@
 //! Record of one OSD's migration.
 
+use super::emptying::Emptying;
 use super::recorded_pvc::RecordedPvc;
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
@@ -77,6 +78,9 @@ pub struct Record {
     pub former_flags: (bool, bool),
     /// Proof that the device holds the OSD, from the first inspection.
     pub evidence: Option<Evidence>,
+    /// Emptying before the stop. `None` if the OSD is stopped with its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<Emptying>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
     /// Number of PGs of each pool, saved with `pgs`: PGs with higher numbers are younger than the stop.
@@ -148,6 +152,22 @@ impl Record {
     /// Returns whether the OSD moves to another disk: CRUSH may then move unpredictable other PGs to it.
     pub fn gets_others(&self) -> bool {
         self.is_new() || self.is_in_directory()
+    }
+
+    /// Returns whether it is unknown beforehand which PGs the new OSD gets: it is on another disk, or the old
+    /// one was emptied.
+    pub fn gets_any_pgs(&self) -> bool {
+        self.gets_others() || self.empty.is_some()
+    }
+
+    /// Returns the PGs that the OSD held before its data was moved away or its daemon stopped.
+    pub fn held_pgs(&self) -> &BTreeSet<PgId> {
+        self.empty.as_ref().map_or(&self.pgs, |empty| &empty.pgs)
+    }
+
+    /// Returns whether osd-migrate may have marked the OSD out.
+    pub fn is_marked_out(&self) -> bool {
+        self.empty.as_ref().is_some_and(Emptying::is_intended)
     }
 
     /// Returns the flags (`noout`, `noin`) that are set now and that osd-migrate has to lift.

@@ -1,4 +1,4 @@
-//! OSDs whose new Deployment the API server does not admit. One run asks once for each.
+//! OSDs that one run does not start again: their new Deployment is not admitted, or they can't be emptied.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +15,47 @@ const WITH_TEXT: usize = 100;
 /// Maximum characters of a refusal that are saved.
 const TEXT: usize = 300;
 
-/// OSDs whose new Deployment was not admitted, in one run.
+/// Step that was refused for an OSD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedStep {
+    /// The API server does not admit the new Deployment.
+    Admission,
+    /// The OSD can't be emptied.
+    Emptying,
+}
+
+/// Refusal of one OSD.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Refused {
+    /// Step that was refused.
+    pub step: RefusedStep,
+    /// Reason: the answer of the API server, or what is against the emptying.
+    pub why: String,
+}
+
+/// OSDs that one run does not start again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Refusals {
     /// uid of the run's Job. Another Job asks again.
     pub job: String,
-    /// Answers of the API server, by OSD. Stored as pairs: a number as a key can't be read again from `run`,
-    /// which is flattened.
+    /// Refusals by OSD. Stored as pairs: a number as a key can't be read again from `run`, which is flattened.
     #[serde(with = "pairs")]
-    pub osds: BTreeMap<OsdId, String>,
+    pub osds: BTreeMap<OsdId, Refused>,
 }
 
 impl Refusals {
     /// Returns the refusals of a run with one more.
     ///
     /// `known` are the earlier refusals of the same run.
-    pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, why: &str) -> Self {
+    pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, step: RefusedStep, why: &str) -> Self {
         let mut refusals = known.unwrap_or_else(|| Self { job: job.to_owned(), osds: BTreeMap::new() });
         let length = if refusals.osds.len() < WITH_TEXT { TEXT } else { 0 };
         let mut text: String = why.chars().take(length).collect();
         if text.is_empty() {
             "see the log of the run".clone_into(&mut text);
         }
-        refusals.osds.insert(osd, text);
+        refusals.osds.insert(osd, Refused { step, why: text });
         refusals
     }
 }
@@ -48,15 +66,16 @@ mod pairs {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
+    use super::Refused;
     use crate::domain::osd::OsdId;
 
-    pub(super) fn serialize<S: Serializer>(map: &BTreeMap<OsdId, String>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(map: &BTreeMap<OsdId, Refused>, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(map)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<BTreeMap<OsdId, String>, D::Error> {
-        Ok(Vec::<(OsdId, String)>::deserialize(from)?.into_iter().collect())
+    ) -> Result<BTreeMap<OsdId, Refused>, D::Error> {
+        Ok(Vec::<(OsdId, Refused)>::deserialize(from)?.into_iter().collect())
     }
 }

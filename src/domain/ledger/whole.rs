@@ -1,6 +1,6 @@
 //! The whole ledger.
 
-use super::{Attempt, NodeWork, Record, Refusals, Run};
+use super::{Attempt, Emptying, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,10 @@ impl Ledger {
         record.quarantine = None;
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
         (record.blocked_since, record.retried) = (None, true);
+        if !record.is_committed() {
+            // The OSD was marked in again.
+            record.empty = record.empty.map(|_| Emptying::default());
+        }
         // A new attempt: the report of the failed one must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))
@@ -71,17 +75,17 @@ impl Ledger {
         osds.into_iter().try_fold(self.clone(), |ledger, osd| ledger.retried(osd).ok_or(osd))
     }
 
-    /// Returns why this run does not start the OSD again, if its new Deployment was not admitted.
-    pub fn not_admitted(&self, osd: OsdId, job: &str) -> Option<&str> {
+    /// Returns why this run does not start the OSD again, if that is the case.
+    pub fn refused(&self, osd: OsdId, job: &str) -> Option<&Refused> {
         let known = self.run.refusals.as_ref().filter(|known| known.job == job)?;
-        known.osds.get(&osd).map(String::as_str)
+        known.osds.get(&osd)
     }
 
-    /// Notes that the new Deployment of an OSD was not admitted.
+    /// Notes that this run does not start the OSD again.
     ///
     /// Discards the notes of another run.
-    pub fn note_refusal(&mut self, osd: OsdId, job: &str, why: &str) {
+    pub fn note_refusal(&mut self, osd: OsdId, job: &str, step: RefusedStep, why: &str) {
         let known = self.run.refusals.take().filter(|known| known.job == job);
-        self.run.refusals = Some(Refusals::noted(known, osd, job, why));
+        self.run.refusals = Some(Refusals::noted(known, osd, job, step, why));
     }
 }

@@ -31,6 +31,25 @@ pub enum Saving {
     },
     /// Proof that the device holds the OSD.
     Proof,
+    /// The OSD is to be marked out: saved before the command is sent.
+    Emptying,
+    /// The OSD is marked out.
+    MarkedOut,
+    /// A tenth less data is left on an OSD that is emptied.
+    #[strum(serialize = "emptying-progress")]
+    EmptyingProgress {
+        /// bytes left
+        bytes: u64,
+    },
+    /// No PG needs the OSD any more.
+    Emptied,
+    /// The record is given up before its stop: the OSD can't be emptied.
+    NotEmptied {
+        /// what is against it
+        why: String,
+    },
+    /// What was prepared for the stop of an emptied OSD is restored while a gate is shut.
+    StopIntentCleared,
     /// The PGs, right before Stop.
     Stop,
     /// PGs saved at Stop that no longer exist and are dropped from the record.
@@ -138,6 +157,12 @@ impl Saving {
             | Self::NotAdmitted { .. }
             | Self::Purged
             | Self::Proof
+            | Self::Emptying
+            | Self::MarkedOut
+            | Self::EmptyingProgress { .. }
+            | Self::Emptied
+            | Self::NotEmptied { .. }
+            | Self::StopIntentCleared
             | Self::Stop
             | Self::PgsGone { .. }
             | Self::RevertStop { .. }

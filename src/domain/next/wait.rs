@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::domain::commands::scale_osd;
 use crate::domain::gate::{Reason, names};
 use crate::domain::inspection::NodeTask;
-use crate::domain::osd::{NodeName, OsdId, Weight};
+use crate::domain::osd::{NodeName, OsdId, PgId, Weight};
 use crate::domain::units::{grouped, size};
 
 /// Reason for a wait.
@@ -87,6 +87,19 @@ pub enum Wait {
         /// OSD that is down
         osd: OsdId,
     },
+    /// The run waits until no PG needs an OSD that was marked out.
+    Emptying {
+        /// OSD that is emptied
+        osd: OsdId,
+        /// PGs that still need it
+        pgs: u64,
+        /// approximate bytes that these PGs have on it
+        bytes: u64,
+        /// PG elsewhere that lacks a replica, if no PG needs the OSD
+        elsewhere: Option<PgId>,
+        /// flags of the whole osdmap that prevent data movement
+        flags: BTreeSet<String>,
+    },
     /// The run waits for a daemon to go down.
     #[strum(serialize = "stopping")]
     Down {
@@ -156,6 +169,7 @@ impl Wait {
             | Self::AgentBusy { .. }
             | Self::AgentRests { .. }
             | Self::NotOurStop { .. }
+            | Self::Emptying { .. }
             | Self::Down { .. }
             | Self::UnsafeToWipe { .. }
             | Self::RookDeploys { .. }
@@ -175,6 +189,7 @@ impl Wait {
             | Self::AgentBusy { osd, .. }
             | Self::AgentRests { osd, .. }
             | Self::NotOurStop { osd }
+            | Self::Emptying { osd, .. }
             | Self::Down { osd }
             | Self::UnsafeToWipe { osd, .. }
             | Self::RookDeploys { osd, .. }
@@ -198,6 +213,7 @@ impl Wait {
             | Self::AgentBusy { .. }
             | Self::AgentRests { .. }
             | Self::NotOurStop { .. }
+            | Self::Emptying { .. }
             | Self::Down { .. }
             | Self::RookDeploys { .. }
             | Self::Up { .. }
@@ -249,6 +265,13 @@ impl fmt::Display for Wait {
                 "{osd} is down, but osd-migrate did not stop it; it is not destroyed in this state. Start it: {}",
                 scale_osd(*osd, 1)
             ),
+            Self::Emptying { osd, elsewhere: Some(pg), .. } => {
+                write!(f, "{osd} is empty, and PG {pg} lacks a replica elsewhere. See: ceph pg {pg} query")
+            }
+            Self::Emptying { osd, pgs, bytes, elsewhere: None, flags } => {
+                write!(f, "{osd} is being emptied: {pgs} PGs, {} left on it", size(*bytes))?;
+                held_up(f, flags)
+            }
             Self::Down { osd } => write!(f, "{osd} is stopping"),
             Self::UnsafeToWipe { osd, reason } => {
                 write!(f, "{osd} is destroyed, and its old data is not wiped yet: {reason}")
@@ -282,12 +305,18 @@ impl fmt::Display for Wait {
                 if !states.is_empty() {
                     write!(f, " ({})", names(states))?;
                 }
-                // These three flags keep their names here, unlike `pause`, which is shown as two flags.
-                flags.iter().try_for_each(|flag| {
-                    write!(f, ". The OSD flag {flag} prevents data movement; unset it: ceph osd unset {flag}")
-                })
+                held_up(f, flags)
             }
             Self::FreshView => f.write_str("cluster state is still inconsistent; observing again"),
         }
     }
+}
+
+/// Names the flags that prevent data movement.
+///
+/// They keep their names here, unlike `pause`, which is shown as two flags.
+fn held_up(f: &mut fmt::Formatter<'_>, flags: &BTreeSet<String>) -> fmt::Result {
+    flags.iter().try_for_each(|flag| {
+        write!(f, ". The OSD flag {flag} prevents data movement; unset it: ceph osd unset {flag}")
+    })
 }

@@ -33,6 +33,26 @@ pub struct Ceph {
     pub auth: BTreeMap<OsdId, bool>,
     /// Whether client.bootstrap-osd exists, if that was asked.
     pub bootstrap: Option<bool>,
+    /// Answers of `osd safe-to-destroy`, for the OSDs that were asked.
+    pub safe_to_destroy: BTreeMap<OsdId, bool>,
+    /// Whether an OSD can be emptied, for the OSD that was asked.
+    pub emptiable: BTreeMap<OsdId, Emptiable>,
+}
+
+/// Forecast of what happens if an OSD is marked out, by Ceph's own CRUSH code.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Emptiable {
+    /// Each PG finds its OSDs, and each OSD has space.
+    Yes {
+        /// Bytes that are copied. As many are copied back to the new OSD.
+        moved_bytes: u64,
+        /// The fullest OSD that gets data, and its usage at the highest in percent.
+        fullest: Option<(OsdId, u64)>,
+    },
+    /// Waiting does not help, with the reason.
+    No(String),
+    /// It can't be said now, with the reason.
+    Unknown(String),
 }
 
 /// Releases of the running daemons (`ceph versions`).

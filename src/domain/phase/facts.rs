@@ -42,6 +42,17 @@ pub enum DiskFact {
     Other,
 }
 
+/// Data of an OSD before its stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DataFact {
+    /// The OSD is stopped with its data.
+    Stays,
+    /// The OSD is to be emptied, and a PG may still need it.
+    ToMove,
+    /// The OSD is out, and no PG needs it.
+    Moved,
+}
+
 /// State of the OSD's Deployment, relative to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DaemonFact {
@@ -76,6 +87,8 @@ pub struct Facts {
     pub pod: bool,
     /// Contents of the device.
     pub disk: DiskFact,
+    /// Data before the stop.
+    pub data: DataFact,
     /// Device and slot name the same fsid.
     pub agrees: bool,
     /// Proof and capability are in the record.

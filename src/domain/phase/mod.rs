@@ -9,7 +9,7 @@ mod phases;
 mod rows;
 mod seen;
 
-pub use facts::{DaemonFact, DiskFact, Facts, SlotFact};
+pub use facts::{DaemonFact, DataFact, DiskFact, Facts, SlotFact};
 pub use phases::Phase;
 pub use rows::{ROWS, Row, phase};
 pub use seen::{

@@ -9,6 +9,8 @@ pub enum Phase {
     Withdrawn,
     /// Unknown contents of the device.
     Unproven,
+    /// Proven, up, to be emptied before it is stopped.
+    Emptying,
     /// Proven, up, to be stopped.
     Serving,
     /// Down, but osd-migrate did not stop it.

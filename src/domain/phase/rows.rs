@@ -1,6 +1,6 @@
 //! Table of the phases: for which facts each row applies.
 
-use super::{DaemonFact, DiskFact, Facts, Phase, SlotFact};
+use super::{DaemonFact, DataFact, DiskFact, Facts, Phase, SlotFact};
 
 /// Row of the table: a phase and its condition.
 ///
@@ -27,14 +27,8 @@ pub const ROWS: &[Row] = &[
         SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
         SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => f.disk == DiskFact::Unseen,
     }),
-    (Phase::Serving, |f| {
-        f.before_stop()
-            && f.wanted
-            && f.up
-            && f.disk == DiskFact::Old
-            && f.proven
-            && f.daemon == DaemonFact::Old
-    }),
+    (Phase::Emptying, |f| f.serves() && f.data == DataFact::ToMove),
+    (Phase::Serving, |f| f.serves() && f.data != DataFact::ToMove),
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
     (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
     (Phase::Destroyed, |f| {
@@ -93,6 +87,16 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Facts {
+    /// Returns whether the OSD serves, and everything is known that its stop needs.
+    fn serves(&self) -> bool {
+        self.before_stop()
+            && self.wanted
+            && self.up
+            && self.disk == DiskFact::Old
+            && self.proven
+            && self.daemon == DaemonFact::Old
+    }
+
     /// Returns whether Stop is still ahead: until then everything can be left as it is.
     pub fn before_stop(&self) -> bool {
         self.slot == SlotFact::Old && !self.stopped

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::{DaemonFact, DiskFact, Facts, SlotFact};
+use super::{DaemonFact, DataFact, DiskFact, Facts, SlotFact};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out, passes};
@@ -46,6 +46,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         stopped,
         pod: !is_out(Guard::AtRest) && daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
         disk,
+        data: data_fact(record, slot, seen),
         agrees: slot_fsid.is_some() && report.and_then(label_fsid) == slot_fsid,
         proven: passes(Guard::ProvenFirst, record.evidence.is_some()),
         wanted: passes(Guard::StillWanted, wanted),
@@ -60,6 +61,23 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
             (record.is_new() || !is_marked_out_externally(record, slot)) && is_settled(record, slot, seen)
         }),
         conforms: passes(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot, daemon))),
+    }
+}
+
+/// Returns whether the OSD is to be emptied before its stop, and whether it is.
+///
+/// Ceph's answer alone is not enough (`gate::emptied`), nor are statistics from before the OSD was out.
+fn data_fact(record: &Record, slot: Option<&Slot>, seen: &Observation) -> DataFact {
+    let Some(empty) = &record.empty else { return DataFact::Stays };
+    let is_marked_out = slot.is_some_and(|slot| !slot.is_in) && empty.is_intended();
+    let is_reported = |since: DateTime<Utc>| (seen.at - since).num_seconds() >= STATISTICS_SECONDS;
+    let is_safe = seen.ceph.safe_to_destroy.get(&record.osd).copied().unwrap_or(false);
+    let is_empty = || gate::emptied(record.osd, &seen.ceph) == gate::Gate::Open;
+    let has_moved = is_marked_out && empty.emptied_at.is_some() && is_safe;
+    if has_moved && empty.out_since.is_some_and(is_reported) && is_empty() {
+        DataFact::Moved
+    } else {
+        DataFact::ToMove
     }
 }
 
@@ -259,7 +277,7 @@ pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     // PGs without enough OSDs do not recover by waiting, but with the next new OSD.
     let is_short = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
-    let moves = record.gets_others();
+    let moves = record.gets_any_pgs();
     passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
         && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_short, &seen.ceph)
 }
@@ -292,7 +310,7 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
         epoch == slot.up_from && (seen.at - at).num_seconds() >= STATISTICS_SECONDS
     };
-    !record.gets_others() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
+    !record.gets_any_pgs() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
 }
 
 /// Returns whether the daemon reports of itself what the record wants (P10).

@@ -1,10 +1,12 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
+use super::next_osd::for_all;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
+use crate::domain::policy::Empty;
 use crate::domain::view::View;
 
 /// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
@@ -40,19 +42,37 @@ pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
 
 /// Returns the first candidates whose gates are open as far as the observation shows: Ceph is asked
 /// `osd ok-to-stop` for them.
-pub(super) fn asked(view: View<'_>) -> impl Iterator<Item = OsdId> + use<> {
+pub(super) fn asked(view: View<'_>) -> Vec<OsdId> {
     /// Candidates asked in an iteration: the statistics predict the answers, so the first candidate nearly
     /// always passes.
     const AHEAD: usize = 8;
     let own = Own::of(&gate::accepted(view), view.seen);
     let is_open = |osd: &OsdId| {
-        let node = view.node_of(*osd);
-        let is_admitted = view.ledger.not_admitted(*osd, &view.policy.run).is_none();
-        is_admitted
-            && own.never(*osd).is_none()
-            && changed(*osd, view).is_none()
-            && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
+        own.never(*osd).is_none()
+            && !own.is_to_be_emptied(*osd, view.policy.empty)
+            && may_begin(*osd, view)
+            && view.node_of(*osd).is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
     };
-    let found = candidates(view).into_iter().map(|(osd, _)| osd);
-    found.filter(is_open).take(AHEAD).collect::<Vec<_>>().into_iter()
+    candidates(view).into_iter().map(|(osd, _)| osd).filter(is_open).take(AHEAD).collect()
+}
+
+/// Returns the first candidate that is to be emptied: Ceph is asked whether it can be.
+///
+/// The question is expensive, so it is asked only if no other gate is shut.
+pub(super) fn asked_to_be_emptied(view: View<'_>) -> Option<OsdId> {
+    if view.policy.empty == Empty::Never {
+        return None;
+    }
+    let own = Own::of(&gate::accepted(view), view.seen);
+    let is_open = |osd: &OsdId| {
+        own.is_to_be_emptied(*osd, view.policy.empty)
+            && may_begin(*osd, view)
+            && view.node_of(*osd).is_some_and(|node| own.gate(*osd, node) == Gate::Open)
+    };
+    let first = candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)?;
+    (for_all(&own, view) == Gate::Open).then_some(first)
+}
+
+fn may_begin(osd: OsdId, view: View<'_>) -> bool {
+    view.ledger.refused(osd, &view.policy.run).is_none() && changed(osd, view).is_none()
 }

@@ -2,7 +2,8 @@
 
 use super::record::{self, Begun};
 use crate::domain::classify::{self, Class};
-use crate::domain::ledger::{RecordedPvc, Strategy};
+use crate::domain::gate::Own;
+use crate::domain::ledger::{Emptying, RecordedPvc, Strategy};
 use crate::domain::next::Next;
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
@@ -15,13 +16,16 @@ pub(super) struct Candidate {
     pub(super) node: NodeName,
     /// Layout that the owner declares for the OSD on its own disk.
     pub(super) target: Layout,
+    /// The OSD is emptied before its stop.
+    pub(super) empties: bool,
 }
 
 impl Candidate {
     /// Returns the candidate with its node and its target; `None` if one of them is unknown.
-    pub(super) fn of(osd: OsdId, class: Class, view: View<'_>) -> Option<Self> {
+    pub(super) fn of(osd: OsdId, class: Class, own: &Own<'_>, view: View<'_>) -> Option<Self> {
         let node = view.node_of(osd)?.clone();
-        Some(Self { osd, class, node, target: classify::target_of(osd, view.seen)? })
+        let empties = own.is_to_be_emptied(osd, view.policy.empty);
+        Some(Self { osd, class, node, target: classify::target_of(osd, view.seen)?, empties })
     }
 }
 
@@ -74,6 +78,7 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
         used_bytes: slot.used_bytes,
         former_flags: (slot.noout, slot.noin),
         evidence: None,
+        empty: candidate.empties.then(Emptying::default),
     };
     record::save(begun, old, view)
 }

@@ -29,9 +29,7 @@ fn of_records(view: View<'_>) -> Option<Next> {
         let is_wanted = is_wanted(record, view);
         let step = Step::of(record, is_wanted, view);
         let next = match gate::held(view) {
-            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
-                Next::Wait(Wait::Gate { osd: record.osd, reason })
-            }
+            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
         };
         match next {

@@ -28,6 +28,7 @@ pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>)
     let weight = available.initial_weight.unwrap_or_else(|| Weight::by_size(available.device.size_bytes));
     let by_size = CrushItem { location, weight, device_class: available.device_class.clone() };
     let begun = Begun {
+        empty: None,
         osd,
         node: node.clone(),
         class: Class::Available,

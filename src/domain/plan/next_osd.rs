@@ -13,7 +13,7 @@ use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Skipping};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Refused, RefusedStep, Skipping};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
@@ -54,7 +54,8 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let all = for_all(&own, view);
     let summary = &mut rest.summary;
     let mut pass = Pass { view, own, all, summary, skipped: Vec::new(), inventory: None };
-    for candidate in found.into_iter().filter_map(|(osd, class)| Candidate::of(osd, class, view)) {
+    for (osd, class) in found {
+        let Some(candidate) = Candidate::of(osd, class, &pass.own, view) else { continue };
         if let Some(next) = pass.one(candidate) {
             return Some(next);
         }
@@ -63,7 +64,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 }
 
 /// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
-fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+pub(super) fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
     let around = gate::around_any_stop(view.our_fence(), view.seen);
     // A permanent reason is reported even if nothing may be started now.
     if let Gate::Shut(reason) = &around
@@ -78,7 +79,7 @@ impl Pass<'_> {
     /// Returns the next step for one candidate; `None` if the next candidate is to be examined.
     fn one(&mut self, candidate: Candidate) -> Option<Next> {
         let osd = candidate.osd;
-        if let Some(reason) = self.own.never(osd) {
+        if let Some(reason) = self.own.never(osd).filter(|_| !candidate.empties) {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }
@@ -88,10 +89,14 @@ impl Pass<'_> {
         }
         // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {
+            Gate::Open if candidate.empties => {
+                gate::first_of([self.own.gate(osd, &candidate.node), gate::emptiable(osd, self.view.seen)])
+            }
             Gate::Open => self.own.gate_asked(osd, &candidate.node),
             Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &candidate.node),
         };
-        match (gate::first_of([self.admitted(osd), own]), self.all.clone()) {
+        match (gate::first_of([self.refused(osd), own]), self.all.clone()) {
+            (Gate::Shut(Reason::CannotBeEmptied { why, .. }), _) => self.cannot_be_emptied(osd, why),
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 self.skipped.push(Skipped { osd, reason });
                 // A mutant waits for the first candidate as if there were no other.
@@ -110,12 +115,31 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the gate of an OSD whose new Deployment the API server refused: this run does not start on the
-    /// OSD again.
-    fn admitted(&self, osd: OsdId) -> Gate {
-        self.view.ledger.not_admitted(osd, &self.view.policy.run).map_or(Gate::Open, |why| {
-            Gate::Shut(Reason::AdmissionRefused { osd, why: why.to_owned() }).guarded()
-        })
+    /// Returns the gate of an OSD whose new Deployment the API server refused, or that can't be emptied: this
+    /// run does not start on the OSD again.
+    fn refused(&self, osd: OsdId) -> Gate {
+        let Some(Refused { step, why }) = self.view.ledger.refused(osd, &self.view.policy.run) else {
+            return Gate::Open;
+        };
+        let why = why.clone();
+        match step {
+            RefusedStep::Admission => Gate::Shut(Reason::AdmissionRefused { osd, why }),
+            RefusedStep::Emptying => Gate::Shut(Reason::CannotBeEmptied { osd, why }),
+        }
+        .guarded()
+    }
+
+    /// Notes that an OSD can't be emptied, so that Ceph is asked about the next one.
+    fn cannot_be_emptied(&mut self, osd: OsdId, why: String) -> Option<Next> {
+        let run = &self.view.policy.run;
+        if self.view.ledger.refused(osd, run).is_some() {
+            let reason = Reason::CannotBeEmptied { osd, why };
+            self.summary.refused.push((osd, reason.to_string()));
+            return None;
+        }
+        let mut ledger = self.view.ledger.clone();
+        ledger.note_refusal(osd, run, RefusedStep::Emptying, &why);
+        Some(Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } })
     }
 
     /// Starts on the OSD: all gates are open.

@@ -4,12 +4,14 @@ use crate::domain::act::{Act, NodeAct};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::next::Next;
 use crate::domain::observation::{JobState, KeyOwner};
-use crate::domain::temporary::flags;
+use crate::domain::temporary::{flags, marked_out};
 use crate::domain::view::View;
 
-/// Unsets the flags of a quarantined OSD, so that Ceph can heal without it.
+/// Unsets the flags of a quarantined OSD, so that Ceph can heal without it, and marks it in if it was emptied
+/// and is up.
 pub(super) fn restore_flags(view: View<'_>) -> Option<Next> {
-    if is_out(Guard::QuarantineLiftsNoout) { None } else { flags::restore(view) }
+    let flags = if is_out(Guard::QuarantineLiftsNoout) { None } else { flags::restore(view) };
+    flags.or_else(|| marked_out::restore(view))
 }
 
 /// Deletes the key of a quarantined OSD's node Job after the Job has ended: the OSD may stay quarantined for

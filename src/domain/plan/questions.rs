@@ -22,6 +22,10 @@ pub struct Questions {
     pub auth: BTreeSet<OsdId>,
     /// Whether to ask if client.bootstrap-osd exists.
     pub bootstrap: bool,
+    /// OSDs for `osd safe-to-destroy`.
+    pub safe_to_destroy: BTreeSet<OsdId>,
+    /// OSD to be marked out, for a forecast.
+    pub emptiable: Option<OsdId>,
     /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
     pub admission: Option<Deploy>,
 }
@@ -47,6 +51,11 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .collect(),
         auth: open,
         bootstrap: bootstrap::is_asked_for(ledger),
+        safe_to_destroy: steps(view).filter_map(|step| step.asks_safe_to_destroy()).collect(),
+        emptiable: match steps(view).next() {
+            Some(_) => steps(view).find_map(|step| step.asks_emptiable()),
+            None => candidates::asked_to_be_emptied(view),
+        },
         admission: admission(view),
     }
 }
@@ -54,7 +63,9 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 /// Returns the Deployment that the API server is asked about: of the first OSD in progress that is about to
 /// be stopped.
 fn admission(view: View<'_>) -> Option<Deploy> {
-    view.ledger
-        .in_flight()
-        .find_map(|record| Step::of(record, is_wanted(record, view), view).asks_admission())
+    steps(view).find_map(|step| step.asks_admission())
+}
+
+fn steps(view: View<'_>) -> impl Iterator<Item = Step<'_>> {
+    view.ledger.in_flight().map(move |record| Step::of(record, is_wanted(record, view), view))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
-use crate::domain::ledger::{Attempt, Record, RecordedPvc, Strategy};
+use crate::domain::ledger::{Attempt, Emptying, Record, RecordedPvc, Strategy};
 use crate::domain::next::{Next, Saving};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
@@ -31,6 +31,7 @@ pub(super) struct Begun {
     pub(super) used_bytes: Option<u64>,
     pub(super) former_flags: (bool, bool),
     pub(super) evidence: Option<Evidence>,
+    pub(super) empty: Option<Emptying>,
 }
 
 /// Saves the record with the next number, named after an fsid.
@@ -59,6 +60,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         used_bytes: begun.used_bytes,
         former_flags: begun.former_flags,
         evidence: begun.evidence,
+        empty: begun.empty,
         pgs: BTreeSet::new(),
         pg_nums: BTreeMap::new(),
         stop_intended_at: None,

@@ -7,6 +7,7 @@ use super::{available, database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Record, Strategy};
+use crate::domain::policy::Empty;
 use crate::domain::temporary::INTENT_MINUTES;
 use crate::domain::view::View;
 
@@ -28,6 +29,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         && view.selects(record.osd)
         && changed(record.osd, view).is_none()
         && !is_undone(record, view)
+        && (record.empty.is_none() || view.policy.empty != Empty::Never)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
@@ -61,5 +63,7 @@ fn is_undone(record: &Record, view: View<'_>) -> bool {
     let held = gate::held(view) != Gate::Open;
     let settled = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() >= INTENT_MINUTES;
     let without_intent = || gate::is_cancelled(view) || view.ledger.run.operator.is_some();
-    held && record.stop_intended_at.map_or_else(without_intent, settled)
+    // What was prepared for the stop of an emptied OSD is restored without giving the OSD up.
+    let stays_emptied = record.is_marked_out() && !gate::is_cancelled(view);
+    held && !stays_emptied && record.stop_intended_at.map_or_else(without_intent, settled)
 }

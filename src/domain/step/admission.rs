@@ -4,6 +4,7 @@
 use super::Step;
 use crate::domain::act::Deploy;
 use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::ledger::RefusedStep;
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
@@ -12,13 +13,21 @@ use crate::domain::temporary::drains;
 impl Step<'_> {
     /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.
     pub fn asks_admission(&self) -> Option<Deploy> {
-        let is_next = self.phase == Phase::Serving && self.begins() && self.rests_after_revert().is_none();
+        let is_next = self.begins() && self.rests_after_revert().is_none();
         if !is_next || gate::held(self.view) != Gate::Open {
             return None;
         }
-        match self.stop_gates(&gate::accepted(self.view)) {
-            // Ceph is asked for `ok-to-stop` at the same time.
-            Gate::Open | Gate::Unknown(Reason::NotAsked) => self.foreseen(),
+        let accepted = gate::accepted(self.view);
+        let gates = match self.phase {
+            Phase::Serving => self.stop_gates(&accepted),
+            Phase::Emptying => self.gates_of_emptying(&accepted),
+            _ => return None,
+        };
+        match gates {
+            // Ceph is asked at the same time.
+            Gate::Open | Gate::Unknown(Reason::NotAsked | Reason::EmptyingUnknown { why: None, .. }) => {
+                self.foreseen()
+            }
             Gate::Shut(_) | Gate::Unknown(_) => None,
         }
     }
@@ -65,7 +74,7 @@ impl Step<'_> {
         }
         let next = self.save(Saving::NotAdmitted { why: why.clone() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return Some(next) };
-        ledger.note_refusal(self.record.osd, &self.view.policy.run, why);
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Admission, why);
         Some(Next::Save { ledger, osd, why: saving })
     }
 }

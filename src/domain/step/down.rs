@@ -43,6 +43,9 @@ impl Step<'_> {
         if backups && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
             return self.restart();
         }
+        if let Some(next) = self.mark_in_first() {
+            return next;
+        }
         let next = self.save(Saving::Withdrawn, |record| record.closing = true);
         if self.facts.lost_its_disk() { self.leave_disk(next, false) } else { next }
     }
@@ -129,9 +132,17 @@ impl Step<'_> {
     ///
     /// Preparations for the stop do not stay longer than that, and a reason of this OSD alone does not delay
     /// other OSDs.
-    fn blocked(&self, reason: &Reason, accepted: &Accepted) -> Next {
+    pub(super) fn blocked(&self, reason: &Reason, accepted: &Accepted) -> Next {
         let record = self.record;
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
+        // An empty OSD waits longer than one that was not touched, without anything prepared for its stop.
+        let is_empty = record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
+        if is_empty && self.has_waited_empty() {
+            return self.not_emptied(format!("it is empty, and can't be stopped: {reason}"));
+        }
+        if is_empty && record.stop_intended_at.is_none() {
+            return wait;
+        }
         if record.stop_intended_at.is_none() && !self.is_its_own(reason, accepted) {
             return wait;
         }
@@ -140,6 +151,9 @@ impl Step<'_> {
         };
         if (self.view.seen.at - since).num_minutes() < BLOCKED_MINUTES {
             return wait;
+        }
+        if let Some(next) = is_empty.then(|| self.clear_stop_intent()).flatten() {
+            return next;
         }
         if record.restarts > 0 {
             return self.quarantine(format!(
@@ -195,9 +209,12 @@ impl Step<'_> {
             let (noout, noin) = record.former_flags;
             let former = (slot.noout && (is_first || noout), slot.noin && (is_first || noin));
             return self.save(Saving::Stop, |record| {
-                record.used_bytes = slot.used_bytes.or(record.used_bytes);
                 record.former_flags = former;
-                if is_first {
+                // An OSD that was emptied has neither its data nor its in-weight any more.
+                if record.empty.is_none() {
+                    record.used_bytes = slot.used_bytes.or(record.used_bytes);
+                }
+                if is_first && record.empty.is_none() {
                     (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
                 }
                 (record.pgs, record.pg_nums) = (pgs, gate::pg_nums(&self.view.seen.ceph));
@@ -221,6 +238,7 @@ impl Step<'_> {
             deployment: daemon.uid.clone(),
             generation: daemon.generation,
             accepted,
+            emptied: record.empty.is_some(),
         }))
     }
 

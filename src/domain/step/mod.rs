@@ -6,6 +6,7 @@
 //! | `next` | dispatch by phase |
 //! | `save`, `protect` | what all phases need: saves and quarantine; fence and flags |
 //! | `proof` | the device holds the OSD of the record |
+//! | `emptying` | data that moves away before the stop |
 //! | `down` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
@@ -23,6 +24,7 @@ mod deployment_by;
 mod destroyed;
 mod directory;
 mod down;
+mod emptying;
 mod foreign;
 mod next;
 mod proof;
@@ -36,6 +38,7 @@ mod watch;
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
 pub use destroyed::UNSAFE_MINUTES;
 pub use down::{MAX_REVERTS, UNKNOWN_MINUTES};
+pub use emptying::{EMPTY_MINUTES, STALLED_MINUTES};
 pub use next::Step;
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;

@@ -1,6 +1,6 @@
 //! The next step of one OSD, by its phase. With `phase/` this is the table of docs/concepts/how-it-works.md.
 
-use crate::domain::gate;
+use crate::domain::gate::{self, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Record;
 use crate::domain::next::{Halt, Next, Saving, Wait};
@@ -48,6 +48,7 @@ impl<'a> Step<'a> {
             Phase::Withdrawn if self.facts.new => self.give_up(),
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
+            Phase::Emptying => self.empty(),
             Phase::Serving => self.stop(),
             // The OSD was started again because its device could not be read, and does not come up.
             Phase::NotOurStop if self.failed_too_often() => self.quarantine(self.agent_trouble()),
@@ -89,9 +90,20 @@ impl<'a> Step<'a> {
 
     /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
     pub fn begins(&self) -> bool {
-        let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
+        let is_emptied = self.record.is_marked_out();
+        let to_begin = match self.phase {
+            Phase::Emptying => !is_emptied,
+            Phase::Unproven | Phase::Serving => true,
+            _ => false,
+        };
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
         !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
+    }
+
+    /// Waits before work on the OSD starts: a person's control, or the time of day.
+    pub fn held(&self, reason: Reason) -> Next {
+        let cleared = self.record.is_marked_out().then(|| self.clear_stop_intent()).flatten();
+        cleared.unwrap_or(Next::Wait(Wait::Gate { osd: self.record.osd, reason }))
     }
 
     /// Drops PGs saved at Stop that are gone, and reports them.

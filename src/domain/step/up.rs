@@ -13,15 +13,15 @@ use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
-use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId, pvc};
+use crate::domain::osd::{DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, pvc};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
-use crate::domain::temporary::{INTENT_MINUTES, drains, flags};
+use crate::domain::temporary::{INTENT_MINUTES, drains, flags, marked_out};
 
 /// Flags of the whole osdmap that prevent data from moving to an OSD.
 ///
 /// `norebalance` affects only data without missing replicas.
-const HOLDS_UP_DATA: [&str; 3] = ["norecover", "nobackfill", "norebalance"];
+pub(super) const HOLDS_UP_DATA: [&str; 3] = ["norecover", "nobackfill", "norebalance"];
 
 /// Restarts of a new OSD's pod after which waiting longer does not help.
 pub const MAX_RESTARTS: u32 = 3;
@@ -120,6 +120,9 @@ impl Step<'_> {
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
+            None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
+                self.down_while_emptied().unwrap_or_else(|| self.withdraw())
+            }
             // A Stop of osd-migrate may still be on its way.
             None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
                 Next::Wait(Wait::NotOurStop { osd })
@@ -179,7 +182,9 @@ impl Step<'_> {
         // no PG could prove that it serves again.
         let slot = self.view.slot(osd);
         if let Some(slot) = slot.filter(|slot| phase::is_marked_out_externally(self.record, slot)) {
-            return self.is_out(slot);
+            let was_in = self.record.up_seen.is_some_and(|(epoch, _)| epoch == slot.up_from);
+            let mark_in = (!was_in).then(|| marked_out::restore_of(self.record, self.view)).flatten();
+            return mark_in.unwrap_or_else(|| self.is_out(slot));
         }
         if let Some(next) = self.note_up().or_else(|| self.restore_upmaps()) {
             return next;
@@ -195,8 +200,8 @@ impl Step<'_> {
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
-        let moved = gate::moved_unclean(osd, &self.record.pgs, &self.view.seen.ceph);
-        if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_others()) {
+        let moved = gate::moved_unclean(osd, self.record.held_pgs(), &self.view.seen.ceph);
+        if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_any_pgs()) {
             let reason = gate::Reason::RemappedPgNotClean { pg: pg.clone(), state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
@@ -243,11 +248,19 @@ impl Step<'_> {
 
     /// Saves when a new OSD came up: the statistics lag, and show no PG on it at first.
     fn note_up(&self) -> Option<Next> {
-        let gets_others = self.record.gets_others();
-        let slot = self.view.slot(self.record.osd).filter(|slot| gets_others && slot.up)?;
+        let up_seen = self.up_seen()?;
         let noted = self.record.up_seen.map(|(epoch, _)| epoch);
-        let up_seen = Some((slot.up_from, self.view.seen.at));
-        (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
+        (noted != Some(up_seen.0)).then(|| self.save(Saving::Up, |record| record.up_seen = Some(up_seen)))
+    }
+
+    /// Returns the epoch in which the new OSD came up, and the time, if it may get PGs from now on.
+    ///
+    /// An OSD that was emptied gets none before it is marked in.
+    pub(super) fn up_seen(&self) -> Option<(Epoch, DateTime<Utc>)> {
+        let record = self.record;
+        let gets = |slot: &&Slot| record.gets_any_pgs() && slot.up && (slot.is_in || record.empty.is_none());
+        let slot = self.view.slot(record.osd).filter(gets)?;
+        Some((slot.up_from, self.view.seen.at))
     }
 
     /// Returns the ledger without the record.
@@ -290,7 +303,7 @@ impl Step<'_> {
             return next;
         }
         let flags = flags::restore_of(record, self.view).filter(|_| !is_out(Guard::FlagsUnsetFirst));
-        if let Some(next) = flags.or_else(|| self.unfence()) {
+        if let Some(next) = flags.or_else(|| self.mark_in_first()).or_else(|| self.unfence()) {
             return next;
         }
         if drains::is_waited_for(record, self.view) {

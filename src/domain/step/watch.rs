@@ -46,8 +46,7 @@ impl Step<'_> {
     }
 
     fn came_up(&self) -> Next {
-        let slot = self.view.slot(self.record.osd).filter(|_| self.record.gets_others());
-        let up_seen = slot.map(|slot| (slot.up_from, self.view.seen.at));
+        let up_seen = self.up_seen();
         self.save(Saving::Up, |record| {
             record.down_since = None;
             record.up_seen = up_seen.or(record.up_seen);

@@ -1,7 +1,7 @@
 //! List of the temporary changes.
 
-use super::{bootstrap, drains, fence, flags, operator};
-use crate::domain::ledger::Ledger;
+use super::{bootstrap, drains, fence, flags, marked_out, operator};
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::Next;
 use crate::domain::view::View;
 
@@ -18,7 +18,7 @@ pub struct Temporary {
 }
 
 /// All temporary changes.
-pub const ALL: [Temporary; 5] = [
+pub const ALL: [Temporary; 6] = [
     Temporary {
         name: "fence",
         is_saved: |ledger| ledger.run.fence.is_some(),
@@ -48,5 +48,11 @@ pub const ALL: [Temporary; 5] = [
         is_saved: |ledger| ledger.records.values().any(|record| record.stop_intended_at.is_some()),
         is_changed: flags::is_changed,
         restore: flags::restore,
+    },
+    Temporary {
+        name: "marked_out",
+        is_saved: |ledger| ledger.records.values().any(Record::is_marked_out),
+        is_changed: marked_out::is_changed,
+        restore: marked_out::restore,
     },
 ];

@@ -15,18 +15,20 @@
 //! | `drains` | `run.pdb`: its limit and generation | `run.last_pdb` |
 //! | `bootstrap` | `run.bootstrap`: there was no key | refused, or left to Rook |
 //! | `flags` | `former_flags` of the record | refused |
+//! | `marked_out` | `reweight` of the record | refused |
 //!
 //! Only the creation of client.bootstrap-osd can be late unnoticed: Ceph does not compare the ledger with it.
 //! A Rook that deletes the key (from 1.19 on) does so after its next reconcile.
 //!
-//! Which rule asks for a restore is in `plan::RULES` and `plan::AFTERWARDS`; the flags and the fence are also
-//! restored as soon as the new OSD is up.
+//! Which rule asks for a restore is in `plan::RULES` and `plan::AFTERWARDS`; the flags, the fence and the
+//! in-weight are also restored as soon as the new OSD is up.
 
 pub(super) mod bootstrap;
 pub(super) mod drains;
 pub(super) mod fence;
 pub(super) mod flags;
 mod list;
+pub(super) mod marked_out;
 pub(super) mod operator;
 pub(super) mod owner_fence;
 

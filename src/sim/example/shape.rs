@@ -123,6 +123,8 @@ impl Shape {
                 ok_to_stop: BTreeMap::new(),
                 auth: BTreeMap::new(),
                 bootstrap: Some(true),
+                safe_to_destroy: BTreeMap::new(),
+                emptiable: BTreeMap::new(),
             },
             marked_new: BTreeSet::new(),
             out_from: BTreeMap::new(),
@@ -182,6 +184,7 @@ impl Shape {
             let placement = Placement {
                 pool: id,
                 home,
+                spare: Vec::new(),
                 complete,
                 peered: true,
                 changed: Epoch(10),

@@ -89,6 +89,8 @@ pub(crate) fn observation() -> Observation {
                 .collect(),
             auth: osds().map(|osd| (osd, true)).collect(),
             bootstrap: Some(true),
+            safe_to_destroy: BTreeMap::new(),
+            emptiable: BTreeMap::new(),
         },
         kube: Kube {
             declaration: declaration(),

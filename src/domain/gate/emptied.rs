@@ -1,0 +1,68 @@
+//! Gates of an OSD that is emptied before its stop: it is marked out, and serves until no PG needs it.
+
+use super::Reason;
+use super::answer::{Gate, first_not_open};
+use super::clean::{has_all_replicas, state_text};
+use super::data::{complete_and_fresh, pgs_of};
+use super::node::{node_ready, not_cordoned};
+use super::pvc::no_rotation;
+use super::stop::{around_any_stop, data_before_stop};
+use super::surroundings::flag_in_the_way;
+use crate::domain::observation::{Ceph, Emptiable, Observation};
+use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::policy::Accepted;
+
+/// Flag of the osdmap that keeps data on an OSD that is marked out, beside those that prevent any migration.
+const HOLDS_DATA: [&str; 1] = ["norebalance"];
+
+/// Returns the gate before an OSD is marked out to be emptied.
+///
+/// All gates of its stop are asked that can be asked now: data that was moved in vain is moved back.
+pub fn before_mark_out(
+    osd: OsdId,
+    node: &NodeName,
+    our_fence: Option<&str>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    first_not_open([
+        around_any_stop(our_fence, seen),
+        flag_in_the_way(&HOLDS_DATA, seen),
+        data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
+        node_ready(node, seen),
+        not_cordoned(node, seen),
+        no_rotation(osd, seen),
+        emptiable(osd, seen),
+    ])
+}
+
+/// Returns the gate that is open if each PG of the OSD finds another OSD, with space for it.
+pub fn emptiable(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.ceph.emptiable.get(&osd) {
+        Some(Emptiable::Yes { .. }) => Gate::Open,
+        Some(Emptiable::No(why)) => Gate::Shut(Reason::CannotBeEmptied { osd, why: why.clone() }),
+        Some(Emptiable::Unknown(why)) => {
+            Gate::Unknown(Reason::EmptyingUnknown { osd, why: Some(why.clone()) })
+        }
+        None => Gate::Unknown(Reason::EmptyingUnknown { osd, why: None }),
+    }
+    .guarded()
+}
+
+/// Returns the gate that is open if no PG needs the OSD any more.
+///
+/// `osd safe-to-destroy` alone does not say that: right after `osd out` it answers yes while PGs are peering
+/// and nothing has moved (16.2.15, 4 of 21 times). So no PG may name the OSD, and each PG must have all its
+/// replicas without it.
+pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
+    let needs = ceph.pgs.iter().find(|(_, pg)| {
+        let names = pg.up.contains(&osd) || pg.acting.contains(&osd);
+        names || !has_all_replicas(pg, ceph)
+    });
+    first_not_open([
+        needs.map_or(Gate::Open, |(id, pg)| {
+            Gate::Shut(Reason::StillNeeded { osd, pg: id.clone(), state: state_text(pg) })
+        }),
+        complete_and_fresh(false, ceph),
+    ])
+}

@@ -1,0 +1,232 @@
+//! Steps that empty an OSD before its stop, and that mark it in again.
+//!
+//! An OSD that is being emptied serves: nothing is at risk, however long that takes. So neither a pause nor a
+//! closed window marks it in again, which would move all its data back. Only the owner does (a cancelled run,
+//! `--empty never`), or a limit: what does not become empty, or can't be stopped when it is, must not hold up
+//! the other OSDs.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+
+use super::Step;
+use super::up::HOLDS_UP_DATA;
+use crate::domain::act::{Act, CephAct, KubeAct};
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::ledger::{Emptying, RefusedStep};
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::{Pg, Slot};
+use crate::domain::osd::{OsdId, PgId};
+use crate::domain::pace;
+use crate::domain::phase::Phase;
+use crate::domain::policy::Accepted;
+use crate::domain::temporary::marked_out;
+
+/// Minutes without a tenth less data on the OSD after which it is given up.
+///
+/// At 10 MB/s, a tenth of 360 GB takes an hour. Ceph that moves less than that stands still.
+pub const STALLED_MINUTES: i64 = 60;
+
+/// Minutes that an OSD without data waits at least for its stop.
+///
+/// It waits as long as it took to empty it, if that was longer: so the wait never costs more than the move.
+pub const EMPTY_MINUTES: i64 = 60;
+
+impl Step<'_> {
+    /// Empties the OSD, one step an iteration: back up, save the intent, mark out, wait.
+    pub(super) fn empty(&self) -> Next {
+        let Some((empty, slot)) = self.record.empty.as_ref().zip(self.view.slot(self.record.osd)) else {
+            return Next::Wait(Wait::FreshView);
+        };
+        if !slot.is_in && !empty.is_intended() {
+            // Another client did it. Its data moves without osd-migrate, and it is migrated when that is done.
+            return self.withdraw();
+        }
+        match (slot.is_in, empty.out_since) {
+            (true, None) => self.mark_out(slot),
+            (true, Some(_)) => {
+                self.not_emptied("another client marked it in while it was emptied".to_owned())
+            }
+            (false, None) => self.save(Saving::MarkedOut, |record| {
+                record.blocked_since = None;
+                change(record.empty.as_mut(), |empty| {
+                    empty.out_since = Some(self.view.seen.at);
+                    empty.least = Some((empty.bytes, self.view.seen.at));
+                });
+            }),
+            (false, Some(_)) => self.wait_until_empty(empty),
+        }
+    }
+
+    /// Marks the OSD out after all gates of its stop that can be asked now.
+    fn mark_out(&self, slot: &Slot) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        let admitted = gate::admitted(osd, self.view.seen);
+        if let Some(next) = self.give_up_unadmitted(&admitted) {
+            return next;
+        }
+        let accepted = gate::accepted(self.view);
+        match gate::first_of([self.gates_of_emptying(&accepted), admitted]) {
+            Gate::Open => {}
+            Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(why),
+            Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
+        }
+        let Some(daemon) = self.view.daemon(osd) else { return Next::Wait(Wait::FreshView) };
+        if !passes(Guard::BackedUpFirst, self.view.seen.kube.backups.get(&osd) == Some(&record.id)) {
+            return Next::Do(Act::Kube(KubeAct::BackUp {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                generation: daemon.generation,
+            }));
+        }
+        let pgs = gate::pgs_of(osd, self.view.seen);
+        let is_saved = record.empty.as_ref().is_some_and(|empty| empty.is_intended() && empty.pgs == pgs);
+        if !passes(Guard::EmptyingSavedFirst, is_saved) {
+            let bytes = self.bytes_left(&pgs);
+            return self.save(Saving::Emptying, |record| {
+                record.blocked_since = None;
+                record.used_bytes = slot.used_bytes.or(record.used_bytes);
+                (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
+                let intended_at = Some(self.view.seen.at);
+                record.empty = Some(Emptying { pgs, bytes, intended_at, ..Emptying::default() });
+            });
+        }
+        Next::Do(Act::Ceph(CephAct::MarkOut { osd, fsid: record.old, record: record.id.clone(), accepted }))
+    }
+
+    /// Returns the gate before the OSD is marked out, except for the API server's answer, which is asked last.
+    pub(super) fn gates_of_emptying(&self, accepted: &Accepted) -> Gate {
+        let (record, seen) = (self.record, self.view.seen);
+        gate::first_of([
+            self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
+            gate::before_mark_out(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+            gate::enough_space(record, seen),
+        ])
+    }
+
+    /// Waits until no PG needs the OSD, and gives it up if nothing moves.
+    fn wait_until_empty(&self, empty: &Emptying) -> Next {
+        let (osd, now) = (self.record.osd, self.view.seen.at);
+        if self.record.blocked_since.is_some() {
+            // It was down for a while.
+            return self.save(Saving::Up, |record| record.blocked_since = None);
+        }
+        let pgs = gate::pgs_of(osd, self.view.seen);
+        let bytes = self.bytes_left(&pgs);
+        if pgs.is_empty() && empty.emptied_at.is_none() {
+            return self.save(Saving::Emptied, |record| {
+                change(record.empty.as_mut(), |empty| empty.emptied_at = Some(now));
+            });
+        }
+        let Some((least, since)) = empty.least else { return Next::Wait(Wait::FreshView) };
+        if bytes < least - least / 10 {
+            return self.save(Saving::EmptyingProgress { bytes }, |record| {
+                change(record.empty.as_mut(), |empty| empty.least = Some((bytes, now)));
+            });
+        }
+        if !pgs.is_empty() && (now - since).num_minutes() >= STALLED_MINUTES {
+            return self.quarantine(format!(
+                "it does not become empty: for {STALLED_MINUTES} minutes {} PGs have stayed on it. {}",
+                pgs.len(),
+                pace::cause(osd, self.view.seen)
+            ));
+        }
+        let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
+        if let Some(pg) = elsewhere.as_ref().filter(|_| self.has_waited_empty()) {
+            return self.not_emptied(format!("it is empty, and PG {pg} lacks a replica elsewhere"));
+        }
+        let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
+        let flags = flags.map(|flag| (*flag).to_owned()).collect();
+        Next::Wait(Wait::Emptying { osd, pgs: pgs.len() as u64, bytes, elsewhere, flags })
+    }
+
+    fn lacks_elsewhere(&self) -> Option<PgId> {
+        match gate::emptied(self.record.osd, &self.view.seen.ceph) {
+            Gate::Shut(Reason::StillNeeded { pg, .. }) => Some(pg),
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => None,
+        }
+    }
+
+    fn bytes_left(&self, pgs: &BTreeSet<PgId>) -> u64 {
+        let ceph = &self.view.seen.ceph;
+        let of = |pg: &Pg| pg.bytes_on_each(&ceph.pools);
+        pgs.iter().filter_map(|pg| ceph.pgs.get(pg)).map(of).sum()
+    }
+
+    /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.
+    pub(super) fn has_waited_empty(&self) -> bool {
+        let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
+        times.is_some_and(|(out, emptied)| {
+            let limit = TimeDelta::minutes(EMPTY_MINUTES).max(emptied - out);
+            self.view.seen.at - emptied >= limit
+        })
+    }
+
+    /// Gives the OSD up for this run: the other OSDs continue, and another run tries again.
+    pub(super) fn not_emptied(&self, why: String) -> Next {
+        let next = self.save(Saving::NotEmptied { why: why.clone() }, |record| record.closing = true);
+        let Next::Save { mut ledger, osd, why: saving } = next else { return next };
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Emptying, &why);
+        Next::Save { ledger, osd, why: saving }
+    }
+
+    /// Restores what was prepared for the stop of an empty OSD, which stays marked out; `None` if nothing was.
+    pub(super) fn clear_stop_intent(&self) -> Option<Next> {
+        self.record.stop_intended_at?;
+        Some(self.let_go().unwrap_or_else(|| {
+            self.save(Saving::StopIntentCleared, |record| {
+                (record.stop_intended_at, record.blocked_since) = (None, None);
+                record.pgs.clear();
+            })
+        }))
+    }
+
+    /// Marks the OSD in again before its record closes.
+    pub(super) fn mark_in_first(&self) -> Option<Next> {
+        if !marked_out::is_marked_out(self.record, self.view) {
+            return None;
+        }
+        let down =
+            || self.quarantine("it went down while it was emptied, and is still marked out".to_owned());
+        let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
+        if is_up { marked_out::restore_of(self.record, self.view) } else { Some(down()) }
+    }
+
+    /// Waits for an OSD that went down while it was emptied, up to a limit.
+    ///
+    /// Its data is elsewhere, or heals from the other replicas.
+    pub(super) fn down_while_emptied(&self) -> Option<Next> {
+        if !marked_out::is_marked_out(self.record, self.view) {
+            return None;
+        }
+        let osd: OsdId = self.record.osd;
+        let now = self.view.seen.at;
+        Some(match self.record.blocked_since {
+            None => self.save(Saving::Blocked, |record| record.blocked_since = Some(now)),
+            Some(since) if now - since < self.view.policy.limits.start => {
+                Next::Wait(Wait::NotOurStop { osd })
+            }
+            Some(_) => self.quarantine("it went down while it was emptied".to_owned()),
+        })
+    }
+
+    /// Returns the OSD that Ceph is asked about before it is marked out.
+    pub fn asks_emptiable(&self) -> Option<OsdId> {
+        let is_ahead = self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in);
+        (self.phase == Phase::Emptying && is_ahead && !self.record.closing).then_some(self.record.osd)
+    }
+
+    /// Returns the OSD about which Ceph is asked whether its data is needed.
+    pub fn asks_safe_to_destroy(&self) -> Option<OsdId> {
+        let is_out = self.record.empty.as_ref().is_some_and(|empty| empty.out_since.is_some());
+        (is_out && self.facts.before_stop()).then_some(self.record.osd)
+    }
+}
+
+fn change(empty: Option<&mut Emptying>, change: impl FnOnce(&mut Emptying)) {
+    if let Some(empty) = empty {
+        change(empty);
+    }
+}

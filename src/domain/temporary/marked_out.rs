@@ -1,0 +1,43 @@
+//! OSDs that are marked out, so that they are emptied: their data moves to other OSDs while they serve.
+//!
+//! The in-weight is saved with the record, and the intent before the command. After a rebuild the mark is
+//! still there: it is what `step/up` restores when the new OSD is up.
+
+use crate::domain::act::{Act, CephAct};
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::ledger::Record;
+use crate::domain::next::Next;
+use crate::domain::osd::{OsdFsid, Weight};
+use crate::domain::view::View;
+
+/// Returns whether an OSD is out because osd-migrate marked it out.
+pub(crate) fn is_marked_out(record: &Record, view: View<'_>) -> bool {
+    record.is_marked_out()
+        && record.reweight > Weight(0)
+        && view.slot(record.osd).is_some_and(|slot| !slot.is_in && is_its(record, slot.fsid))
+}
+
+/// Returns whether the slot holds the record's old OSD, its new one, or none.
+fn is_its(record: &Record, fsid: Option<OsdFsid>) -> bool {
+    fsid.is_none_or(|fsid| fsid == record.old || record.new == Some(fsid) || record.issued.contains(&fsid))
+}
+
+/// Returns the step that marks an OSD in again that osd-migrate marked out; `None` if it is in, or down.
+///
+/// An OSD that is down stays out: marked in, its PGs would wait for it instead of healing elsewhere.
+pub(crate) fn restore_of(record: &Record, view: View<'_>) -> Option<Next> {
+    let slot = view.slot(record.osd).filter(|slot| slot.up)?;
+    let (osd, fsid, reweight) = (record.osd, slot.fsid?, record.reweight);
+    let takes_in = is_marked_out(record, view) && !is_out(Guard::MarkedInAgain);
+    takes_in.then_some(Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight })))
+}
+
+/// Returns the next step until quarantined OSDs that are up are in again.
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
+    view.ledger.quarantined().find_map(|record| restore_of(record, view))
+}
+
+/// Returns whether an OSD is out because osd-migrate marked it out.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    view.ledger.records.values().any(|record| is_marked_out(record, view))
+}
