@@ -32,6 +32,7 @@ pub mod preview;
 pub mod proof;
 pub mod provision;
 pub mod stage;
+pub mod stall;
 pub mod step;
 pub mod storage;
 pub mod temporary;
