@@ -104,6 +104,11 @@ pub enum Reason {
         /// state of the PG
         state: String,
     },
+    /// Ceph answers that the data of an emptied OSD may be needed.
+    NotSafeToDestroy {
+        /// OSD that is to be stopped
+        osd: OsdId,
+    },
     /// In addition to this OSD's replica, another replica of the PG is missing.
     OtherReplicaMissing {
         /// PG with the missing replica

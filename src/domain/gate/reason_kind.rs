@@ -18,6 +18,7 @@ impl Reason {
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
             | Self::StillNeeded { .. }
+            | Self::NotSafeToDestroy { .. }
             | Self::OtherReplicaMissing { .. }
             | Self::Full { .. }
             | Self::TooSmall { .. }
@@ -133,6 +134,7 @@ impl Reason {
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }
             | Self::StillNeeded { .. }
+            | Self::NotSafeToDestroy { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })
     }
