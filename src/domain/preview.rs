@@ -8,7 +8,7 @@ use super::gate::{self, Gate, Own, Reason};
 use super::ledger::{Ledger, Record, RefusedStep, Strategy};
 use super::observation::{Emptiable, Observation};
 use super::osd::pvc::PerPvc;
-use super::osd::{DbDevice, Kind, Layout, OsdId, Role};
+use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
 use super::plan::{Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd};
 use super::policy::Policy;
 use super::view::View;
@@ -242,25 +242,16 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> Previews {
             (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
             // A gate of this OSD blocks no other OSD.
             (None, None, first_of_all) => {
-                let soon = match first_of_all {
-                    // The statistics predict the answer to `osd ok-to-stop`, which an empty OSD does not need.
-                    None if !is_emptied => own.gate_predicted(osd, node),
-                    // While another OSD is in progress, it would only report that OSD's missing replicas.
-                    None | Some(_) => own.gate(osd, node),
-                };
-                match (why(soon), first_of_all) {
+                let soon = why(now_or_soon(&own, (osd, node), is_emptied || first_of_all.is_some()));
+                match (soon, first_of_all) {
                     (Some(reason), _) => Now::Waits(reason),
                     (None, Some(first)) => Now::Waits(Reason::Queued { osd: first }),
                     (None, None) => {
-                        let asked = match is_emptied {
-                            true => gate::emptiable(osd, view.seen),
-                            false => own.gate_asked(osd, node),
-                        };
-                        let waits = why(asked);
+                        let emptiable = || gate::emptiable(osd, view.seen);
+                        let waits = why(if is_emptied { emptiable() } else { own.gate_asked(osd, node) });
                         // A run asks about this OSD before the others.
-                        let is_first =
-                            matches!(waits, None | Some(Reason::EmptyingUnknown { why: None, .. }));
-                        first = is_first.then_some(osd);
+                        let is_asked_first = matches!(waits, Some(Reason::EmptyingUnknown { why: None, .. }));
+                        first = (waits.is_none() || is_asked_first).then_some(osd);
                         waits.map_or(Now::Next, Now::Waits)
                     }
                 }
@@ -269,6 +260,14 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> Previews {
         found.insert(osd, now);
     }
     Previews { now: found, emptied }
+}
+
+/// Returns the gate of this OSD alone.
+///
+/// The statistics predict the answer to `osd ok-to-stop`, which an empty OSD does not need. While another OSD
+/// is in progress, it would only report that OSD's missing replicas.
+fn now_or_soon(own: &Own<'_>, (osd, node): (OsdId, &NodeName), without_prediction: bool) -> Gate {
+    if without_prediction { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
 }
 
 /// Returns why an OSD can't be emptied, by the answer of Ceph or by this run's earlier refusal.

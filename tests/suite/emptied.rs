@@ -59,7 +59,11 @@ fn plan_shows_which_osds_are_emptied_and_what_it_moves() {
     assert_eq!(now(&all, BY_HAND), Now::Next);
     assert!(table(&all).contains("osd.0 is emptied first: "));
     let usual = all.with(|w| w.policy.empty = Empty::Thin);
-    assert!(!table(&usual).contains("emptied") && table(&usual).contains("6.0 GiB to move"), "{}", table(&usual));
+    assert!(
+        !table(&usual).contains("emptied") && table(&usual).contains("6.0 GiB to move"),
+        "{}",
+        table(&usual)
+    );
 }
 
 #[test]

@@ -89,7 +89,10 @@ impl RunPace {
     /// Adds a sample of the backfill of an OSD.
     pub fn backfills(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
         // PGs that still peer miss nothing yet.
-        if left_bytes == 0 && pgs > 0 && self.backfill.as_ref().is_none_or(|known| known.osd != osd) {
+        if left_bytes == 0
+            && pgs > 0
+            && self.backfill.as_ref().is_none_or(|known| known.osd != osd || known.away)
+        {
             return;
         }
         if let Some(backfill) = self.backfill.as_mut().filter(|known| known.osd == osd && !known.away) {
