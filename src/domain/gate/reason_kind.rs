@@ -18,6 +18,7 @@ impl Reason {
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
             | Self::StillNeeded { .. }
+            | Self::MarkedIn { .. }
             | Self::NotSafeToDestroy { .. }
             | Self::OtherReplicaMissing { .. }
             | Self::Full { .. }
@@ -134,6 +135,7 @@ impl Reason {
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }
             | Self::StillNeeded { .. }
+            | Self::MarkedIn { .. }
             | Self::NotSafeToDestroy { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })

@@ -84,6 +84,7 @@ impl fmt::Display for Reason {
             Self::EmptyingUnknown { osd, why: None } => {
                 write!(f, "it is not known yet whether {osd} can be emptied")
             }
+            Self::MarkedIn { osd } => write!(f, "another client marked {osd} in while it was emptied"),
             Self::NotSafeToDestroy { osd } => write!(
                 f,
                 "Ceph does not agree yet that no data of {osd} is needed. See: ceph osd safe-to-destroy {}",
