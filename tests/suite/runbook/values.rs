@@ -59,6 +59,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::EmptyingUnknown { osd, why: Some(text("WHY")) },
         Reason::EmptyingUnknown { osd, why: None },
         Reason::StillNeeded { osd, pg: pg.clone(), state: state.clone() },
+        Reason::MarkedIn { osd },
         Reason::NotSafeToDestroy { osd },
         Reason::OtherReplicaMissing { pg: pg.clone(), state: state.clone() },
         Reason::Full { code: text("OSD_NEARFULL") },
