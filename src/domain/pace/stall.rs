@@ -46,7 +46,8 @@ pub fn cause(osd: OsdId, seen: &Observation) -> String {
     let staying: Vec<(&PgId, &Pg)> = its.into_iter().filter(|(_, pg)| stays(pg)).collect();
     if !staying.is_empty() && unclean.is_empty() {
         return format!(
-            "Ceph finds no other OSD for {}, as its CRUSH rule asks for. See: ceph pg ls remapped; ceph osd df tree",
+            "Ceph finds no other OSD for {}, as its CRUSH rule asks for. See: ceph pg ls remapped; ceph osd df \
+             tree",
             pgs(&staying)
         );
     }
