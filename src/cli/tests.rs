@@ -30,7 +30,7 @@ fn deployment_by_takes_osd_migrate_or_rook_and_nothing_else() {
 #[test]
 fn empty_takes_thin_never_or_all_in_run_and_plan() {
     let of = |command: &'static str, words: &[&'static str]| {
-        let words = ["osd-migrate", command].iter().chain(words);
+        let words = ["osd-migrate", command].into_iter().chain(words.iter().copied());
         match Cli::try_parse_from(words).map(|cli| cli.command) {
             Ok(Command::Run(args)) => Some(args.policy().empty),
             Ok(Command::Plan(args)) => Some(args.run.policy().empty),
