@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::domain::approval::PlanHash;
 use crate::domain::classify::Class;
 use crate::domain::estimate::{Rate, Totals};
-use crate::domain::gate::Reason;
+use crate::domain::gate::{Reason, names};
 use crate::domain::osd::{OsdId, Role};
 use crate::domain::plan::Disks;
-use crate::domain::preview::{self, Line, Now};
+use crate::domain::preview::{self, Emptied, Line, Now};
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
 use crate::show::disks;
@@ -68,7 +68,7 @@ impl Plan<'_> {
 
     /// Returns the expected time of an OSD to migrate.
     fn time(&self, line: &Line) -> String {
-        match (&line.now, line.used_bytes) {
+        match (&line.now, line.moved_bytes()) {
             (Now::Next | Now::Waits(_), Some(bytes)) => time(self.rate.time_of_osd(bytes)),
             _ => "-".to_owned(),
         }
@@ -95,6 +95,8 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
         parts.push(table.text(detail.width));
     }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
+    parts.extend(emptied_first(lines));
+    parts.extend(lines.iter().filter_map(price));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().flat_map(parts_on_pvcs));
@@ -124,6 +126,27 @@ fn now(now: &Now) -> String {
         Now::Waits(reason) => reason.code().to_owned(),
         Now::Refused(reason) => format!("refused: {}", reason.code()),
     }
+}
+
+/// Names the OSDs to migrate that are emptied before their stop.
+fn emptied_first(lines: &[Line]) -> Option<String> {
+    /// OSDs that are named. The column STRATEGY of `-o wide` shows all of them.
+    const NAMED: usize = 20;
+    let is_emptied = |line: &&Line| line.emptied.is_some() && matches!(line.now, Now::Next | Now::Waits(_));
+    let osds: Vec<&OsdId> = lines.iter().filter(is_emptied).map(|line| &line.osd).collect();
+    let more = osds.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let named = names(osds.iter().take(NAMED).copied());
+    (!osds.is_empty())
+        .then(|| format!("Emptied before the stop (their data moves to other OSDs, and back): {named}{more}"))
+}
+
+/// Returns what the emptying of an OSD moves, if Ceph was asked.
+fn price(line: &Line) -> Option<String> {
+    let Emptied { moved_bytes, fullest } = line.emptied.as_ref()?;
+    let fullest = fullest.map(|(osd, percent)| format!("; the fullest OSD then: {osd}, {percent} %"));
+    let (osd, bytes, fullest) = (line.osd, size((*moved_bytes)?), fullest.unwrap_or_default());
+    Some(format!("{osd} is emptied first: {bytes} move, and back{fullest}"))
 }
 
 /// Returns the target of an OSD in a directory.
@@ -194,8 +217,12 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
                 "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
+            "emptied": line.emptied.as_ref().map(|emptied| json!({
+                "movedBytes": emptied.moved_bytes,
+                "fullest": emptied.fullest.map(|(osd, percent)| json!({ "osd": osd, "percent": percent })),
+            })),
             "usedBytes": line.used_bytes,
-            "expectedSeconds": line.used_bytes.map(|bytes| rate.time_of_osd(bytes).num_seconds()),
+            "expectedSeconds": line.moved_bytes().map(|bytes| rate.time_of_osd(bytes).num_seconds()),
             "now": now_json(&line.now),
         })
     };

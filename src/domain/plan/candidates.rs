@@ -63,13 +63,20 @@ pub(super) fn asked_to_be_emptied(view: View<'_>) -> Option<OsdId> {
         return None;
     }
     let own = Own::of(&gate::accepted(view), view.seen);
+    let first = first_to_be_emptied(&own, view)?;
+    (for_all(&own, view) == Gate::Open).then_some(first)
+}
+
+/// Returns the first candidate that is to be emptied, as far as its own gates are open.
+///
+/// `plan` asks Ceph about it before a run may begin: a person confirms the run by what it costs.
+pub fn first_to_be_emptied(own: &Own<'_>, view: View<'_>) -> Option<OsdId> {
     let is_open = |osd: &OsdId| {
         own.is_to_be_emptied(*osd, view.policy.empty)
             && may_begin(*osd, view)
             && view.node_of(*osd).is_some_and(|node| own.gate(*osd, node) == Gate::Open)
     };
-    let first = candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)?;
-    (for_all(&own, view) == Gate::Open).then_some(first)
+    candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)
 }
 
 fn may_begin(osd: OsdId, view: View<'_>) -> bool {

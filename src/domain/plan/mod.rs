@@ -43,7 +43,7 @@ mod tolerate;
 mod wanted;
 
 pub use approved::{changed, line_of_osd, unmatched};
-pub use candidates::{candidates, host_of, refused};
+pub use candidates::{candidates, first_to_be_emptied, host_of, refused};
 pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;
 pub use directory::{Onto, inspected, of_each as directories};
