@@ -1,6 +1,7 @@
 //! Stored state that can't be observed once an OSD is stopped and its disk blank (`docs/concepts/ledger.md`).
 
 mod bounds;
+mod left_pvcs;
 mod nodes;
 mod record;
 mod recorded_pvc;
@@ -9,6 +10,7 @@ mod run;
 mod stored;
 mod whole;
 
+pub use left_pvcs::{LeftPvc, LeftPvcs};
 pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
 pub use recorded_pvc::RecordedPvc;

@@ -91,7 +91,9 @@ impl<'a> Step<'a> {
     pub fn begins(&self) -> bool {
         let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
-        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
+        // An available PVC is inspected only after it is recorded.
+        let to_inspect = self.facts.new && !self.facts.proven && self.phase == Phase::Unproven;
+        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make || to_inspect)
     }
 
     /// Drops PGs saved at Stop that are gone, and reports them.

@@ -83,7 +83,9 @@ fn on_a_pvc(is_encrypted: bool) -> World {
 impl World {
     fn declare_set(&mut self, templates: &[&str], encrypted: bool) {
         let templates = templates.iter().map(|name| (*name).to_owned()).collect();
-        self.kube.declaration.storage.sets = vec![DeviceSet { name: SET.to_owned(), encrypted, templates }];
+        let set =
+            DeviceSet { name: SET.to_owned(), encrypted, templates, count: Some(1), ..DeviceSet::default() };
+        self.kube.declaration.storage.sets = vec![set];
     }
 
     /// Puts an OSD on a PVC.
