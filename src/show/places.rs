@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::osd::Role;
-use crate::domain::places::{AvailablePvcs, Found, Place};
+use crate::domain::places::{AvailablePvcs, Found, Obstacle, Place};
 
 /// Returns one line a place.
 pub(super) fn places_text(places: &[Place]) -> Vec<String> {
@@ -41,6 +41,7 @@ fn row(place: &Place) -> Value {
         "node": available.map(|available: &AvailablePvcs| &available.node),
         "becomes": available.map(|available| &available.layout),
         "osd": in_progress.map(|(_, osd)| osd),
+        "code": place.obstacle().map(Obstacle::code),
         "message": place.found.to_string(),
     })
 }

@@ -6,7 +6,8 @@ use super::LetRook;
 use crate::domain::classify::PvcRefusal;
 
 /// Why a place of a device set gets no OSD.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "place-")]
 pub enum Obstacle {
     /// The CephCluster declares the set, or a template of it, twice.
     Unclear {
@@ -83,6 +84,13 @@ pub enum Obstacle {
         /// PVC of the data
         pvc: String,
     },
+}
+
+impl Obstacle {
+    /// Returns the code: the anchor of the obstacle in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
 }
 
 impl fmt::Display for Obstacle {

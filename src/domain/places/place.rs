@@ -83,7 +83,7 @@ impl fmt::Display for Found {
         match self {
             Self::Available(available) => write!(f, "{available}"),
             Self::InProgress { pvc, osd } => write!(f, "PVC {pvc} is used by {osd}, which is in progress"),
-            Self::Obstructed(obstacle) => write!(f, "{obstacle}"),
+            Self::Obstructed(obstacle) => write!(f, "{obstacle} [{}]", obstacle.code()),
         }
     }
 }

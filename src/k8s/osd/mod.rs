@@ -39,6 +39,8 @@ mod rook_reads_back_tests;
 #[cfg(test)]
 mod wire_deploy_tests;
 #[cfg(test)]
+mod wire_new_pvc_tests;
+#[cfg(test)]
 mod wire_pvc_tests;
 #[cfg(test)]
 mod wire_tests;

@@ -155,4 +155,4 @@ fn set_node(new: &mut Value, source: &Source<'_>, osd: &Osd<'_>) -> Result<(), N
 
 #[cfg(test)]
 #[path = "new_on_pvc_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -1,7 +1,7 @@
 //! Worlds with PVCs of a device set that have no OSD.
 
 use crate::domain::osd::OsdId;
-use crate::sim::example::pvcs::{DB_DISK, DB_PVC, PVC, on_three};
+use crate::sim::example::pvcs::{DB_DISK, DB_PVC, OTHER_DISK, PVC, on_three};
 use crate::sim::example::rook::with_operator;
 use crate::sim::example::shape::{GIB, host};
 use crate::sim::world::World;
@@ -99,5 +99,7 @@ fn with_another(is_encrypted: bool) -> World {
     world.add_disk(NEW_DISK, &host(0), 6 * GIB);
     world.add_pvc(NEW_PVC, ("data", 1), NEW_DISK);
     world.declare_set(&["data"], is_encrypted);
+    world.add_disk(OTHER_DISK, &host(0), 6 * GIB);
+    world.put_foreign(OTHER_DISK);
     world
 }
