@@ -25,6 +25,7 @@ pub mod observation;
 pub mod osd;
 pub mod pace;
 pub mod phase;
+pub mod places;
 pub mod plan;
 pub mod policy;
 pub mod preflight;

@@ -45,7 +45,8 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     }
     let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
     let of_run = bootstrap_known(before, after).or_else(unadmitted);
-    if let Some(broken) = of_run.or_else(|| pvcs::unfenced(before, after)) {
+    let of_pvcs = || pvcs::unfenced(before, after).or_else(|| pvcs::shared(after));
+    if let Some(broken) = of_run.or_else(of_pvcs) {
         return Some(broken);
     }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
