@@ -2,11 +2,14 @@
 
 Its set gets the templates `metadata` and `wal`. At first the PVC of the database contains data of another owner: the
 OSD is not stopped, and the PVC does not change. With --full, on three releases of Ceph.
+
+On the first release, a Rook is running. Its owner fences it before the edit of the set, and the run removes the fence.
 """
 import json
 
 from .disks import digest, fill
 from .new_osds import by_id
+from .owner_fence import Owner
 from .provision import finished
 from .pvc import expect_plan, templates
 from .volumes import done
@@ -24,27 +27,37 @@ def run(world):
             world.down()
         world.up(osds=3, layout="0=raw", release=release)
         world.lab("write", "100")
-        databases(world)
+        databases(world, is_fenced=not release)
 
 
-def databases(world):
+def databases(world, is_fenced=False):
     """Creates the OSD in a lab that is up and has objects, and leaves it there."""
     osd = max(world.fsids()) + 1
     pvcs = {"data": world.lab("pvc", HOST, "on-pvc", SET, "data", "0").stdout.strip()}
     world.lab("pvc-osd", str(osd), pvcs["data"])
+    declare(world, list(pvcs))
+    owner = Owner(world) if is_fenced else None
     world.lab("wait-clean", "120")
+    if owner:
+        owner.sets()
+        owner.removes()
     pvcs |= {role: bound(world, role) for role in ("metadata", "wal")}
     world.say(f"osd.{osd} is created on {pvcs['data']}; {pvcs['metadata']} and {pvcs['wal']} are bound")
+    if owner:
+        owner.sets()
+        owner.runs_before_the_edit()
     declare(world, list(pvcs))
     expect_plan(world, "no-database", {osd: pvcs["data"]}, {osd: TO_GET_DATABASE})
+    if owner and world.full:
+        owner.cannot_remove("Rook would change", f"osd.{osd}")
     foreign_is_refused(world, osd, pvcs["metadata"])
-    added(world, osd, pvcs)
+    added(world, osd, pvcs, owner)
 
 
 def declare(world, roles):
-    """Declares the set with these templates."""
+    """Declares the set with these templates, and no node: a Rook would search the disks of each."""
     one = {"name": SET, "count": 1, "portable": False, "encrypted": False, "volumeClaimTemplates": templates(roles)}
-    world.storage(storageClassDeviceSets=[one])
+    world.storage(storageClassDeviceSets=[one], useAllNodes=False)
 
 
 def disk(role):
@@ -85,11 +98,15 @@ def foreign_is_refused(world, osd, pvc):
         world.command("retry", f"osd.{osd}", "-n", "rook-ceph")
 
 
-def added(world, osd, pvcs):
+def added(world, osd, pvcs, owner):
     """Checks that the OSD is recreated with database and log on its PVCs, and that another run changes nothing."""
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
+    if owner:
+        owner.interrupts(osd, [*RUN, f"osd.{osd}"])
     finished(world, "database-added", [*RUN, f"osd.{osd}"], 300)
     done(world, before, fsids, [osd])
+    if owner:
+        owner.ends()
     world.expect_downs_on_one_host(epoch)
     world.expect_nothing_left()
     found = world.ceph("osd", "metadata", str(osd))
