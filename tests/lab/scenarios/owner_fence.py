@@ -69,7 +69,7 @@ class Owner:
     def interrupts(self, osd, args):
         """Starts a run and deletes its Job when the OSD is destroyed: then nobody can remove the fence."""
         job, world = self.world.start("interrupted", args), self.world
-        world.until(f"osd.{osd} to be destroyed", 120, lambda: is_destroyed(world, osd), pause=0.1)
+        world.until(f"osd.{osd} to be destroyed", 120, lambda: "rebuild" in world.milestones(osd), pause=0.1)
         world.delete(job)
         delete_pods(world, f"batch.kubernetes.io/job-name={job}")
         self.cannot_remove("OSDs are in progress", f"osd.{osd}")
@@ -88,10 +88,6 @@ class Owner:
         assert label_writes(world) == expected, (label_writes(world), expected)
         world.kubectl("delete", "jobs", *(name for name in laptop.names(world) if name.startswith("osd-migrate-fence-")))
         world.say(f"fences {', '.join(self.values)} were set and removed once each, by osd-migrate; Rook finds the OSDs as declared")
-
-
-def is_destroyed(world, osd):
-    return any(word == "rebuild" for word, _ in world.records().get(osd, {"milestones": []})["milestones"])
 
 
 def label_writes(world):

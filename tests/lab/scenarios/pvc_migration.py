@@ -1,15 +1,15 @@
 """OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
 
-Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Meanwhile runners,
-agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With --full also the key of a
-stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC is recreated on another
-disk while the agent is suspended before its wipe: that disk must not change.
+Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Rook rotates the key
+of one before its stop. Runners, agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With
+--full also the key of a stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC
+is recreated on another disk while the agent is suspended before its wipe: that disk must not change.
 """
 import json
 import random
 import time
 
-from . import frozen, kills, passphrase
+from . import frozen, key_rotation, kills, passphrase
 from .disks import digest
 from .killed import PHASES
 from .new_osds import by_id, seconds
@@ -73,12 +73,19 @@ def versions(osds):
 
 
 def encryption_off(osds):
-    """Makes encrypted OSDs plain, one that osd-migrate encrypted and one of Rook; their keys are kept."""
+    """Makes encrypted OSDs plain, one that osd-migrate encrypted and one of Rook; their keys are kept.
+
+    The first one is not stopped while Rook rotates its key.
+    """
     osds.declare()
     to_be_plain = ("Mismatched", "encrypted, declared not encrypted")
     osds.expect_plan("to-decrypt", **{f"osd{FIRST}": to_be_plain, f"osd{ROOKS}": to_be_plain})
     before, secrets = Before(osds), [osds.secret(osd) for osd in (FIRST, ROOKS)]
-    osds.run("decrypt")
+    job = osds.world.start("decrypt", RUN, node=RUNNER)
+    later = key_rotation.holds_back(osds.world, job)
+    osds.ends(job)
+    later.begins()
+    later.ends()
     before.expect_recreated(FIRST, ROOKS)
     for osd in (FIRST, ROOKS):
         osds.expect_plain(osd)
