@@ -55,7 +55,8 @@ class Rotation:
 def holds_back(world, job):
     """Checks that a run does not stop an OSD while its key is rotated, and names that; then lets the rotation end.
 
-    When the OSD is down, another rotation starts. Returns it: its pod has no node, so it meets no agent.
+    When the OSD is stopped and its pod gone, another rotation starts. Returns it: its pod has no node, so it meets no
+    agent. While the pod of the OSD ends, the scheduler still takes a rotation, and the run would wait for its end.
     """
     (osd,) = world.until("a record", 600, world.records)
     rotation = Rotation(world, osd, 29401920)
@@ -67,6 +68,7 @@ def holds_back(world, job):
     world.say(f"a rotation is running: {line}")
     rotation.ends()
     world.until(f"osd.{osd} to be down", 120, lambda: "down" in world.milestones(osd), pause=0.1)
+    world.until("its pod to be gone", 120, lambda: not world.list("pods", "-l", f"app=rook-ceph-osd,ceph-osd-id={osd}"))
     later = Rotation(world, osd, 29412000)
     world.until("the scheduler to find no node for another rotation", 60, later.waits)
     assert "new" not in world.milestones(osd) and not later.node(), world.milestones(osd)
