@@ -11,7 +11,8 @@ help:
 	@echo 'make image     build the image of the program for amd64 and arm64 in target/image/oci; as root on Debian'
 	@echo 'make lab-up    start the lab: a real Ceph cluster on a real Kubernetes cluster (tests/lab/lab help)'
 	@echo 'make lab-down  stop and remove the lab'
-	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen'
+	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen;'
+	@echo '              a run that was interrupted goes on with the scenarios that have not passed with the same commit'
 	@echo 'To run one stage: build/stages NAME'
 
 demo:

@@ -22,7 +22,8 @@ pub fn same_pvc(record: &Record, seen: &Observation) -> Gate {
 /// Returns the gate that is not open while Rook rotates the key of an encrypted OSD: the rotation writes to
 /// the LUKS header, and would remove a slot of the new one.
 ///
-/// A rotation takes seconds. It starts only on the node of the OSD's pod, so none starts after the stop.
+/// A rotation takes seconds. It starts only on the node of the OSD's pod, so none starts after that pod is
+/// gone.
 pub(super) fn no_rotation(osd: OsdId, seen: &Observation) -> Gate {
     let is_rotating = seen.kube.rotating.contains(&osd);
     if is_rotating { Gate::Unknown(Reason::KeyRotation { osd }) } else { Gate::Open }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# OSDs on PersistentVolumeClaims: disks as `local` PersistentVolumes, claims of a set (storageClassDeviceSets) as Rook creates
-# them, and OSDs that are prepared in a Job and run in Deployments of Rook's shape. $DIR/pvc/CLAIM has the facts of one claim.
+# OSDs on PersistentVolumeClaims: disks as `local` PersistentVolumes, PVCs of a set (storageClassDeviceSets) as Rook creates
+# them, and OSDs that are prepared in a Job and run in Deployments of Rook's shape. $DIR/pvc/PVC has the facts of one PVC.
 ROLES="data metadata wal" # names of the templates of a set that Rook knows
 
 cmd_pvc() { # HOST [GIB] NAME SET ROLE INDEX
-  local gib=$DISK_GIB owner id claim
+  local gib=$DISK_GIB owner id pvc
   [ $# = 6 ] && { gib=$2; set -- "$1" "${@:3}"; }
   [ $# = 5 ] || usage "pvc HOST [GIB] NAME SET ROLE INDEX"
   [[ $3 =~ ^[a-z0-9][a-z0-9.-]*$ ]] || usage "not a name for a set: '$3'"
@@ -12,17 +12,17 @@ cmd_pvc() { # HOST [GIB] NAME SET ROLE INDEX
   [[ $5 =~ ^[0-9]+$ ]] || usage "not an index: '$5'"
   owner=$(cluster_uid)
   id=${3//./-}-$4-$5
-  [ -z "$(K -n rook-ceph get pvc -l "ceph.rook.io/DeviceSetPVCId=$id" -o name)" ] || die "set $3 already has a claim '$4' of index $5"
+  [ -z "$(K -n rook-ceph get pvc -l "ceph.rook.io/DeviceSetPVCId=$id" -o name)" ] || die "set $3 already has a PVC '$4' of index $5"
   (cmd_disk "$1" "$gib" "$2") > /dev/null || exit
   render "$SRC/manifests/volume.yaml" "NAME=$2" "HOST=$1" "GIB=$gib" "ROLE=$4" | apply_quietly || exit
-  claim=$(render "$SRC/manifests/claim.yaml" "ID=$id" "SET=$3" "INDEX=$5" "ROLE=$4" "GIB=$gib" "OWNER=$owner" |
-    K create -f - -o 'jsonpath={.metadata.name}') || die "the claim could not be created"
+  pvc=$(render "$SRC/manifests/pvc.yaml" "ID=$id" "SET=$3" "INDEX=$5" "ROLE=$4" "GIB=$gib" "OWNER=$owner" |
+    K create -f - -o 'jsonpath={.metadata.name}') || die "the PVC could not be created"
   mkdir -p "$DIR/pvc"
-  printf '%s\n' "host=$1" "set=$3" "role=$4" "gib=$gib" > "$DIR/pvc/$claim"
-  echo "$claim"
+  printf '%s\n' "host=$1" "set=$3" "role=$4" "gib=$gib" > "$DIR/pvc/$pvc"
+  echo "$pvc"
 }
 cluster_uid() { K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}' || die "no CephCluster"; }
-claim_fact() { sed -n "s/^$2=//p" "$DIR/pvc/$1"; } # CLAIM FACT
+pvc_fact() { sed -n "s/^$2=//p" "$DIR/pvc/$1"; } # PVC FACT
 apply_quietly() { K apply -f - >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "an object could not be created"; }; }
 
 cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted]
@@ -32,13 +32,13 @@ cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted]
   [ $# = 2 ] || [ $# = 3 ] || usage "pvc-osd ID PVC [DB-PVC] [--encrypted]"
   [[ $1 =~ ^[0-9]+$ ]] || usage "not an id: '$1'"
   [ ! -e "$DIR/osd/$1" ] || die "osd.$1 already exists"
-  for word in "${@:2}"; do [ -e "$DIR/pvc/$word" ] || die "there is no claim '$word' of 'lab pvc'"; done
-  id=$1 pvc=$2 host=$(claim_fact "$2" host)
+  for word in "${@:2}"; do [ -e "$DIR/pvc/$word" ] || die "there is no PVC '$word' of 'lab pvc'"; done
+  id=$1 pvc=$2 host=$(pvc_fact "$2" host)
   if [ $# = 3 ]; then
     db=$3
-    [ "$(claim_fact "$db" host)" = "$host" ] || die "claim $db is not on $host"
+    [ "$(pvc_fact "$db" host)" = "$host" ] || die "PVC $db is not on $host"
   fi
-  [ $encrypted = false ] || is_uml "$host" || die "only u1 can open encrypted volumes, and claim $pvc is on $host"
+  [ $encrypted = false ] || is_uml "$host" || die "only u1 can open encrypted volumes, and PVC $pvc is on $host"
   prepare_on_pvc || exit
   deploy_on_pvc || exit
   poll 600 0.2 volume_osd_available "$id" || die "osd.$id is not available"
@@ -49,7 +49,7 @@ render_on_pvc() { # MANIFEST KEY=VALUE...
   local suffix=
   [ "$encrypted" = false ] || suffix=-tmp
   render "$SRC/manifests/$1" "ID=$id" "PVC=$pvc" "DB=$db" "HOST=$host" "ENCRYPTED=$encrypted" "SUFFIX=$suffix" "FSID=$FSID" "IMAGE=$OSD_IMAGE" \
-    "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$(cluster_uid)" "SET=$(claim_fact "$pvc" set)" "SIZE=$(claim_fact "$pvc" gib)Gi" "${@:2}" |
+    "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$(cluster_uid)" "SET=$(pvc_fact "$pvc" set)" "SIZE=$(pvc_fact "$pvc" gib)Gi" "${@:2}" |
     K create --dry-run=client -f - -o json |
     jq --arg db "$db" --arg encrypted "$encrypted" --rawfile copy "$SRC/lib/osd_pvc_copy.sh" --rawfile open "$SRC/../../src/k8s/osd/open_encrypted.sh" \
       -f "$SRC/manifests/osd-pvc.jq" |
@@ -65,13 +65,13 @@ prepare_on_pvc() {
   poll $tries 0.2 is_prepared
   K -n rook-ceph logs "job/$job" --all-containers > "$log" 2>&1
   uuid=$(sed -n 's/^uuid=//p' "$log" | tail -1)
-  is_prepared && [ -n "$uuid" ] || { tail -5 "$log" >&2; die "osd.$id could not be prepared on claim $pvc (see $log)"; }
+  is_prepared && [ -n "$uuid" ] || { tail -5 "$log" >&2; die "osd.$id could not be prepared on PVC $pvc (see $log)"; }
   [ "$db" = none ] || kind+=-db
   [ "$encrypted" = false ] || kind+=-crypt
   printf '%s\n' "host=$host" "kind=$kind" "uuid=$uuid" "pvc=$pvc" "disk=$(disk_of "$pvc")" > "$DIR/osd/$id"
   [ "$db" = none ] || set_fact "$id" db "$(disk_of "$db")"
 }
-disk_of() { # CLAIM: prints the disk of the volume that the scheduler bound
+disk_of() { # PVC: prints the disk of the volume that the scheduler bound
   local volume path
   volume=$(K -n rook-ceph get pvc "$1" -o 'jsonpath={.spec.volumeName}') || return
   path=$(K get pv "$volume" -o 'jsonpath={.spec.local.path}') && on "$host" readlink -f "$path" < /dev/null

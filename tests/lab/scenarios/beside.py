@@ -115,7 +115,7 @@ def handed(world, before, fsids):
     """Checks `--deployment-by rook`: Rook creates the Deployment, while the runner that waits for it is killed."""
     operator = taken_over(world, "1.20.1")
     job = world.start("left-to-rook", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--deployment-by", "rook"])
-    world.until("osd.3 to be left to Rook", 300, lambda: "left-to-rook" in milestones(world, 3))
+    world.until("osd.3 to be left to Rook", 300, lambda: "left-to-rook" in world.milestones(3))
     said = world.eviction(4)
     assert "isruption" in said, said or "osd.4 may be evicted"
     end_runner(world, job)
@@ -137,7 +137,7 @@ def broken(world, before, fsids):
     """
     operator = taken_over(world, "1.20.1")
     job = world.start("broken", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.2"])
-    world.until("osd.2 to be rebuilt", 300, lambda: "rebuild" in milestones(world, 2), pause=0.1)
+    world.until("osd.2 to be rebuilt", 300, lambda: "rebuild" in world.milestones(2), pause=0.1)
     end_runner(world, job)
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
     unfence = "kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"
@@ -209,7 +209,7 @@ def scaled(world, before, fsids):
     restored(world, operator)
     world.until("Rook's PodDisruptionBudget", 120, lambda: world.get("pdb", rook.PDB))
     job = world.start("scaled")
-    world.until("osd.5 to be stopped", 120, lambda: "rebuild" in milestones(world, 5))
+    world.until("osd.5 to be stopped", 120, lambda: "rebuild" in world.milestones(5))
     assert (operator.replicas(), world.drain_limit()) == (0, 0), (operator.replicas(), world.drain_limit())
     assert "is scaled to 0" in world.command("status"), world.command("status")
     reject_pdbs(world)
@@ -242,10 +242,6 @@ def both(world, before, fsids):
     ended(world, operator, [1, 4])
     world.expect_migrated(before, fsids, [0, 1, 2, 3, 4], {5: world.stores()[5]})
     world.say(f"confirmed to both: one fence for two OSDs, {operator.done} reconciles done; no OSD in progress was disturbed")
-
-
-def milestones(world, osd):
-    return [word for word, _ in world.records().get(osd, {"milestones": []})["milestones"]]
 
 
 def end_runner(world, job):

@@ -177,7 +177,7 @@ def helm_revision(world):
 
 
 def stopped(world, osd):
-    return any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"])
+    return "stop" in world.milestones(osd)
 
 
 def started_again(world, job):

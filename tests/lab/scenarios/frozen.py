@@ -305,7 +305,7 @@ def frozen_pod(world, osd):
     The Job deletes the pod, waits until the kubelet has removed it, and continues.
     """
     first = world.start("frozen-pod", [*RUN, f"osd.{osd}"])
-    world.until(f"osd.{osd} to be stopped", 60, lambda: any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"]), pause=0.1)
+    world.until(f"osd.{osd} to be stopped", 60, lambda: "stop" in world.milestones(osd), pause=0.1)
     pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={first}")["items"][0]
     host, name, pattern = pod["spec"]["nodeName"], pod["metadata"]["name"], "^/opt/osd-migrate/osd-migrate run"
     world.lab("on", host, "pkill", "-STOP", "-f", pattern)

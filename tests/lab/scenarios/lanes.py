@@ -37,7 +37,10 @@ class Sum:
 
     def add(self, path):
         with open(path, encoding="utf-8") as file:
-            other = json.load(file)
+            self.include(json.load(file))
+
+    def include(self, other):
+        """Adds another sum, given as its fields."""
         self.passed += other["passed"]
         self.failed += other["failed"]
         self.whys += other["whys"]
@@ -64,9 +67,12 @@ class Sum:
 
 
 class Lanes:
-    def __init__(self, rounds, args):
-        """Creates the common list from (name, seed) of each scenario, the longest first."""
-        self.args, self.sum, self.lock = args, Sum(), threading.Lock()
+    def __init__(self, rounds, args, table=None):
+        """Creates the common list from (name, seed) of each scenario, the longest first.
+
+        `table`: gets a line for each scenario that finishes.
+        """
+        self.args, self.sum, self.lock, self.table = args, Sum(), threading.Lock(), table
         self.cannot, self.running = None, {}
         self.rounds = queue.SimpleQueue()
         for item in rounds:
@@ -133,20 +139,26 @@ class Lanes:
                 self.running[name, seed] = child
             for line in child.stdout:
                 print(f"{name:>10} | {line}", end="", flush=True)
-            code = child.wait()
+            code, took = child.wait(), time.monotonic() - began
             with self.lock:
                 del self.running[name, seed]
                 if code == 3:
                     self.cannot = f"{name}: this computer cannot run its lab"
                 elif os.path.getsize(account.name):
-                    self.sum.add(account.name)
+                    self.add(name, seed, account.name, took)
                 else:  # it ended without a result
                     self.sum.failed += 1
-                    took = time.monotonic() - began
                     self.sum.whys.append(
                         f"{name} (seed {seed}): its process ended with {code} after {took:.0f} s"
                     )
         return code == 0
+
+    def add(self, name, seed, account, seconds):
+        one = Sum()
+        one.add(account)
+        self.sum.include(vars(one))
+        if self.table:
+            self.table.append(name, seed, one, seconds)
 
     def interrupt(self):
         """Ends all scenarios, each of which removes its lab first."""

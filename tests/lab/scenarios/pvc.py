@@ -12,7 +12,7 @@ from .provision import answer, finished
 SETS = {3: ("h1", "set1"), 4: ("h2", "set2"), 5: ("h3", "set3")}
 ENCRYPTED = {6: ("u1", "set4")}
 WITH_DB = 4  # its set has a template `metadata`
-SPARE = "spare"  # the disk of a PersistentVolume that no claim uses
+SPARE = "spare"  # the disk of a PersistentVolume that no PVC uses
 CONFIRMED = ["--confirm", "yes-really-migrate-osds"]
 AS_DECLARED = ("Conforming", "as declared")
 TO_BE_ENCRYPTED = ("Mismatched", "not encrypted, declared encrypted")
@@ -21,13 +21,13 @@ TO_BE_ENCRYPTED = ("Mismatched", "not encrypted, declared encrypted")
 def run(world):
     world.up(osds=3, layout="0=raw", uml=world.full)
     osds = {**SETS, **(ENCRYPTED if world.full else {})}
-    claims = {osd: on_claim(world, osd, *place) for osd, place in osds.items()}
+    pvcs = {osd: on_pvc(world, osd, *place) for osd, place in osds.items()}
     world.lab("pvc", "h3", SPARE, "set9", "data", "0")
     declare(world, osds)
     world.lab("write", "100")
     world.lab("wait-clean", "120")
-    shown_by_kubernetes(world, claims)
-    compared(world, osds, claims)
+    shown_by_kubernetes(world, pvcs)
+    compared(world, osds, pvcs)
     not_available(world, osds)
     not_adopted(world, osds)
 
@@ -36,14 +36,14 @@ def disk(osd):
     return f"pv-{osd}"
 
 
-def on_claim(world, osd, host, name):
-    """Creates an OSD on a claim of a set, and returns the name of the claim."""
-    claim = world.lab("pvc", host, disk(osd), name, "data", "0").stdout.strip()
+def on_pvc(world, osd, host, name):
+    """Creates an OSD on a PVC of a set, and returns the name of the PVC."""
+    pvc = world.lab("pvc", host, disk(osd), name, "data", "0").stdout.strip()
     more = [world.lab("pvc", host, f"{disk(osd)}db", name, "metadata", "0").stdout.strip()] if osd == WITH_DB else []
     more += ["--encrypted"] if osd in ENCRYPTED else []
-    world.lab("pvc-osd", str(osd), claim, *more)
-    world.say(f"osd.{osd} is created on {claim}{' encrypted' if osd in ENCRYPTED else ''}{' with a database' if osd == WITH_DB else ''}")
-    return claim
+    world.lab("pvc-osd", str(osd), pvc, *more)
+    world.say(f"osd.{osd} is created on {pvc}{' encrypted' if osd in ENCRYPTED else ''}{' with a database' if osd == WITH_DB else ''}")
+    return pvc
 
 
 def declare(world, osds, **changes):
@@ -72,42 +72,42 @@ def template(role):
     return {"metadata": {"name": role}, "spec": spec}
 
 
-def shown_by_kubernetes(world, claims):
-    """Checks that the OSDs run as Rook's do: bound claims, labels, up and in, with the name of their pod in Ceph."""
+def shown_by_kubernetes(world, pvcs):
+    """Checks that the OSDs run as Rook's do: bound PVCs, labels, up and in, with the name of their pod in Ceph."""
     dump = {osd["osd"]: osd for osd in world.ceph("osd", "dump")["osds"]}
     metadata = {entry["id"]: entry for entry in world.ceph("osd", "metadata")}
-    for osd, claim in claims.items():
+    for osd, pvc in pvcs.items():
         assert dump[osd]["up"] and dump[osd]["in"], dump[osd]
-        assert world.get("pvc", claim)["status"]["phase"] == "Bound", claim
-        pod = world.get("pods", "-l", f"ceph.rook.io/pvc={claim},app=rook-ceph-osd")["items"][0]
+        assert world.get("pvc", pvc)["status"]["phase"] == "Bound", pvc
+        pod = world.get("pods", "-l", f"ceph.rook.io/pvc={pvc},app=rook-ceph-osd")["items"][0]
         assert metadata[osd]["pod_name"] == pod["metadata"]["name"], (metadata[osd], pod["metadata"]["name"])
         assert metadata[osd]["bluefs_dedicated_db"] == str(int(osd == WITH_DB)), metadata[osd]
-    world.say(f"{len(claims)} OSDs on claims are up and in, in the pods that Ceph names")
+    world.say(f"{len(pvcs)} OSDs on PVCs are up and in, in the pods that Ceph names")
 
 
-def compared(world, osds, claims):
+def compared(world, osds, pvcs):
     """Checks that `plan` compares each of them with its set, and no other OSD."""
-    expect_plan(world, "as-declared", claims, dict.fromkeys(osds, AS_DECLARED))
+    expect_plan(world, "as-declared", pvcs, dict.fromkeys(osds, AS_DECLARED))
     declare(world, osds, set1={"encrypted": True}, set2=None, set3={"volumeClaimTemplates": templates(["data", "metadata"])})
     expected = {
         3: TO_BE_ENCRYPTED,
         4: ("Refused", "does not declare its device set `set2`"),
         5: ("Refused", "device set `set3` has no usable PVC of the template `metadata` for its index 0"),
     }
-    expect_plan(world, "changed", claims, {**dict.fromkeys(osds, AS_DECLARED), **expected})
+    expect_plan(world, "changed", pvcs, {**dict.fromkeys(osds, AS_DECLARED), **expected})
     declare(world, osds)
-    world.say(f"plan compares {len(osds)} OSDs on claims with their sets: as declared, and three differences")
+    world.say(f"plan compares {len(osds)} OSDs on PVCs with their sets: as declared, and three differences")
 
 
-def expect_plan(world, name, claims, expected):
-    """Checks the class, the reason and the claim of each of these OSDs in the plan.
+def expect_plan(world, name, pvcs, expected):
+    """Checks the class, the reason and the PVC of each of these OSDs in the plan.
 
-    `expected`: class and a part of the reason, for each OSD on a claim.
+    `expected`: class and a part of the reason, for each OSD on a PVC.
     """
     rows = {row["osd"]: row for row in answer(finished(world, f"plan-{name}", ["plan", "-o", "json"], 60))["osds"]}
     for osd, (kind, reason) in expected.items():
-        assert (rows[osd]["class"], rows[osd]["pvc"]) == (kind, claims[osd]) and reason in rows[osd]["why"], rows[osd]
-        print(f"    osd.{osd} on {claims[osd]}: {kind}, {rows[osd]['why']}", flush=True)
+        assert (rows[osd]["class"], rows[osd]["pvc"]) == (kind, pvcs[osd]) and reason in rows[osd]["why"], rows[osd]
+        print(f"    osd.{osd} on {pvcs[osd]}: {kind}, {rows[osd]['why']}", flush=True)
     assert not [row for osd, row in rows.items() if osd not in expected and row["pvc"]], rows
 
 
@@ -145,7 +145,7 @@ def lines(world):
 
 
 def not_adopted(world, osds):
-    """Checks that a run starts no OSD of a claim as an OSD of the host, and says why."""
+    """Checks that a run starts no OSD of a PVC as an OSD of the host, and says why."""
     lost = [osd for osd in osds if osd != WITH_DB]
     before = {osd: world.get("deployment", f"rook-ceph-osd-{osd}") for osd in lost}
     for osd in lost:

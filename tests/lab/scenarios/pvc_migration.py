@@ -1,15 +1,15 @@
 """OSDs on PersistentVolumeClaims, recreated in place on u1: encrypted, plain, and encrypted again.
 
-Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Meanwhile runners,
-agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With --full also the key of a
-stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC is recreated on another
-disk while the agent is suspended before its wipe: that disk must not change.
+Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Rook rotates the key
+of one before its stop. Runners, agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With
+--full also the key of a stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC
+is recreated on another disk while the agent is suspended before its wipe: that disk must not change.
 """
 import json
 import random
 import time
 
-from . import frozen, kills, passphrase
+from . import frozen, key_rotation, kills, passphrase
 from .disks import digest
 from .killed import PHASES
 from .new_osds import by_id, seconds
@@ -33,7 +33,7 @@ def run(world):
     world.up(osds=3, layout="0=raw", uml=True)
     osds = Osds(world)
     more = [key_deleted, power_loss_while_stopped] if world.full else []
-    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, claim_swapped]:
+    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, pvc_swapped]:
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
@@ -73,12 +73,19 @@ def versions(osds):
 
 
 def encryption_off(osds):
-    """Makes encrypted OSDs plain, one that osd-migrate encrypted and one of Rook; their keys are kept."""
+    """Makes encrypted OSDs plain, one that osd-migrate encrypted and one of Rook; their keys are kept.
+
+    The first one is not stopped while Rook rotates its key.
+    """
     osds.declare()
     to_be_plain = ("Mismatched", "encrypted, declared not encrypted")
     osds.expect_plan("to-decrypt", **{f"osd{FIRST}": to_be_plain, f"osd{ROOKS}": to_be_plain})
     before, secrets = Before(osds), [osds.secret(osd) for osd in (FIRST, ROOKS)]
-    osds.run("decrypt")
+    job = osds.world.start("decrypt", RUN, node=RUNNER)
+    later = key_rotation.holds_back(osds.world, job)
+    osds.ends(job)
+    later.begins()
+    later.ends()
     before.expect_recreated(FIRST, ROOKS)
     for osd in (FIRST, ROOKS):
         osds.expect_plain(osd)
@@ -196,7 +203,7 @@ def power_loss_while_stopped(osds):
     osds.world.say("u1 lost power while the OSD was stopped: it is plain, proven by its LUKS header")
 
 
-# What starts an encrypted OSD with its database on a claim, as Rook orders it. The rest is the same as without a database.
+# What starts an encrypted OSD with its database on a PVC, as Rook orders it. The rest is the same as without a database.
 OPENING = [
     "blkdevmapper", "blkdevmapper-metadata", "encryption-open", "encryption-open-metadata", "blkdevmapper-encryption",
     "blkdevmapper-metadata-encryption", "encrypted-block-status", "expand-encrypted-bluefs", "activate",
@@ -204,7 +211,7 @@ OPENING = [
 
 
 def databases(osds):
-    """Encrypts an OSD with its database on a claim, with one key for both, and makes it plain again."""
+    """Encrypts an OSD with its database on a PVC, with one key for both, and makes it plain again."""
     world = osds.world
     osds.add(WITH_DB)
     osds.declare(FIRST, ROOKS)
@@ -231,19 +238,19 @@ def power_cycle(osds):
     osds.world.lab("power-on", "u1")
 
 
-def claim_swapped(osds):
-    """Recreates a claim on another disk while the agent is suspended before its wipe: the other disk does not change."""
-    world, claim = osds.world, osds.claims[FIRST]
+def pvc_swapped(osds):
+    """Recreates a PVC on another disk while the agent is suspended before its wipe: the other disk does not change."""
+    world, pvc = osds.world, osds.pvcs[FIRST]
     osds.declare(ROOKS)
     volume, sha = other_disk(osds)
     args = [*RUN, "--select", f"osd.{FIRST}"]
     begin = lambda: world.start("swapped", args, node=RUNNER)  # noqa: E731
     with frozen.SuspendedAgent(world, FIRST, "wipe", begin, host="u1", seconds=600) as agent:
         said = len(world.log("swapped"))
-        recreate(world, claim, volume)
+        recreate(world, pvc, volume)
         agent.wake()
     for job in ("swapped", "swapped-again"):
-        sentence = world.until(f"{job} to name the claim", 300, lambda j=job, n=said: names_claim(world, j, n, claim), pause=1)
+        sentence = world.until(f"{job} to name the PVC", 300, lambda j=job, n=said: names_pvc(world, j, n, pvc), pause=1)
         world.say(f"{job}: {world.result(job) or 'it waits'}: {sentence}")
         time.sleep(20)  # if an agent or a pod of the OSD is started on the other disk
         world.delete(job)
@@ -253,35 +260,35 @@ def claim_swapped(osds):
     osds.on_u1("blockdev", "--flushbufs", by_id(OTHER))
     assert digest(world.image(OTHER)) == sha, "the other disk was written to"
     world.lab("verify")
-    world.say("the claim was recreated on another disk: that disk was not written to, all objects equal")
+    world.say("the PVC was recreated on another disk: that disk was not written to, all objects equal")
 
 
 def other_disk(osds):
     """Creates a disk with other data and its PersistentVolume, and returns the name of this and a digest of the disk."""
     world = osds.world
-    claim = world.lab("pvc", "u1", OTHER, "set9", "data", "0").stdout.strip()
-    world.kubectl("delete", "pvc", claim)
+    pvc = world.lab("pvc", "u1", OTHER, "set9", "data", "0").stdout.strip()
+    world.kubectl("delete", "pvc", pvc)
     osds.script(FILL, by_id(OTHER))
     return f"lab-{OTHER}", digest(world.image(OTHER))
 
 
-def recreate(world, claim, volume):
-    """Recreates a claim while it is in use, as a person can who removes its finalizer, and binds it to another volume."""
-    was = world.get("pvc", claim)
-    world.kubectl("delete", "pvc", claim, "--wait=false")
-    world.kubectl("patch", "pvc", claim, "--type", "merge", "-p", '{"metadata": {"finalizers": null}}', check=False)
-    world.kubectl("wait", "--for=delete", f"pvc/{claim}", "--timeout=60s", check=False)
+def recreate(world, pvc, volume):
+    """Recreates a PVC while it is in use, as a person can who removes its finalizer, and binds it to another volume."""
+    was = world.get("pvc", pvc)
+    world.kubectl("delete", "pvc", pvc, "--wait=false")
+    world.kubectl("patch", "pvc", pvc, "--type", "merge", "-p", '{"metadata": {"finalizers": null}}', check=False)
+    world.kubectl("wait", "--for=delete", f"pvc/{pvc}", "--timeout=60s", check=False)
     meta = {key: was["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
     new = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": {**was["spec"], "volumeName": volume}}
     world.kubectl("create", "-f", "-", stdin=json.dumps(new))
-    world.until("the claim to be bound", 60, lambda: world.get("pvc", claim)["status"].get("phase") == "Bound")
-    now = world.get("pvc", claim)
+    world.until("the PVC to be bound", 60, lambda: world.get("pvc", pvc)["status"].get("phase") == "Bound")
+    now = world.get("pvc", pvc)
     assert now["spec"]["volumeName"] == volume and now["metadata"]["uid"] != was["metadata"]["uid"], now
-    world.say(f"{claim} was recreated on {volume}")
+    world.say(f"{pvc} was recreated on {volume}")
 
 
-def names_claim(world, job, said, claim):
-    """Returns the sentence of a run, said meanwhile, that names the recreated claim; the run must not succeed."""
+def names_pvc(world, job, said, pvc):
+    """Returns the sentence of a run, said meanwhile, that names the recreated PVC; the run must not succeed."""
     assert world.result(job) != ("Complete", 0), f"the run is successful:\n{world.log(job)}"
     lines = world.log(job)[said:].splitlines()
-    return next((line for line in lines if claim in line and "recreated" in line), None)
+    return next((line for line in lines if pvc in line and "recreated" in line), None)

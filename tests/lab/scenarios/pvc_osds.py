@@ -8,7 +8,7 @@ from .pvc import AS_DECLARED, expect_plan, templates
 from .volumes import done
 
 # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
-# WITH_DB, with its database on a claim of its own, is created by the step `databases`.
+# WITH_DB, with its database on a PVC of its own, is created by the step `databases`.
 FIRST, ROOKS, THIRD, WITH_DB = 3, 4, 5, 6
 SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3", WITH_DB: "set4"}
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
@@ -24,12 +24,12 @@ for fd in "/proc/$(pgrep -f "^ceph-osd --foreground --id $1 ")/fd/"*; do stat -L
 
 
 class Osds:
-    """The OSDs on claims, and what was created with them."""
+    """The OSDs on PVCs, and what was created with them."""
 
     def __init__(self, world):
         self.world = world
-        self.ids, self.claims, self.devices = [], {}, {}  # claims and devices of the data, by OSD
-        self.databases = {}  # claim and device of the database of an OSD that has one
+        self.ids, self.pvcs, self.devices = [], {}, {}  # PVCs and devices of the data, by OSD
+        self.databases = {}  # PVC and device of the database of an OSD that has one
         for osd in [FIRST, ROOKS, *([THIRD] if world.full else [])]:
             self.add(osd, *(["--encrypted"] if osd == ROOKS else []))
         self.declare(ROOKS)
@@ -39,26 +39,26 @@ class Osds:
         self.expect_plan("as-created")
 
     def add(self, osd, *options):
-        """Creates an OSD on claims of its set."""
-        claims = [self.world.lab("pvc", "u1", f"pv-{osd}{end}", SETS[osd], role, "0").stdout.strip() for role, end in self.roles(osd).items()]
-        self.world.lab("pvc-osd", str(osd), *claims, *options, timeout=3600)
-        devices = [by_id(self.world.get("pvc", claim)["spec"]["volumeName"].removeprefix("lab-")) for claim in claims]
+        """Creates an OSD on PVCs of its set."""
+        pvcs = [self.world.lab("pvc", "u1", f"pv-{osd}{end}", SETS[osd], role, "0").stdout.strip() for role, end in self.roles(osd).items()]
+        self.world.lab("pvc-osd", str(osd), *pvcs, *options, timeout=3600)
+        devices = [by_id(self.world.get("pvc", pvc)["spec"]["volumeName"].removeprefix("lab-")) for pvc in pvcs]
         self.ids.append(osd)
-        self.claims[osd], self.devices[osd] = claims[0], devices[0]
+        self.pvcs[osd], self.devices[osd] = pvcs[0], devices[0]
         if osd == WITH_DB:
-            self.databases[osd] = claims[1], devices[1]
-        self.world.say(f"osd.{osd} is created on {' and '.join([*claims, *options])}")
+            self.databases[osd] = pvcs[1], devices[1]
+        self.world.say(f"osd.{osd} is created on {' and '.join([*pvcs, *options])}")
 
     def roles(self, osd):
         """Returns the templates of the OSD's set, with the ends of the names of their disks."""
         return {"data": "", "metadata": "-db"} if osd == WITH_DB else {"data": ""}
 
     def places(self, osd):
-        """Returns the claim, the device and the mapping of each part of an OSD."""
-        found = [(self.claims[osd], self.devices[osd], self.mapping(osd))]
+        """Returns the PVC, the device and the mapping of each part of an OSD."""
+        found = [(self.pvcs[osd], self.devices[osd], self.mapping(osd))]
         if osd in self.databases:
-            claim, device = self.databases[osd]
-            found.append((claim, device, f"{claim}-db-dmcrypt"))
+            pvc, device = self.databases[osd]
+            found.append((pvc, device, f"{pvc}-db-dmcrypt"))
         return found
 
     def declare(self, *encrypted):
@@ -72,7 +72,7 @@ class Osds:
     def expect_plan(self, name, **differ):
         """Checks that all OSDs are as declared, except some: class and reason by `osdN`."""
         expected = {osd: differ.get(f"osd{osd}", AS_DECLARED) for osd in self.ids}
-        expect_plan(self.world, name, self.claims, expected)
+        expect_plan(self.world, name, self.pvcs, expected)
 
     def deployment(self, osd):
         return self.world.get("deployment", f"rook-ceph-osd-{osd}")
@@ -81,13 +81,13 @@ class Osds:
         return self.world.get("secret", self.secret_name(osd))
 
     def secret_name(self, osd):
-        return f"rook-ceph-osd-encryption-key-{self.claims[osd]}"
+        return f"rook-ceph-osd-encryption-key-{self.pvcs[osd]}"
 
     def key(self, osd):
         return base64.b64decode(self.secret(osd)["data"]["dmcrypt-key"]).decode()
 
     def mapping(self, osd):
-        return f"{self.claims[osd]}-block-dmcrypt"
+        return f"{self.pvcs[osd]}-block-dmcrypt"
 
     def is_open(self, osd):
         return self.mapping(osd) in self.on_u1("dmsetup", "ls").split()
@@ -111,24 +111,24 @@ class Osds:
 
     def expect_encrypted(self, osd):
         """Checks that an OSD is encrypted as Rook's: its devices, its daemon, its key and its Deployment."""
-        world, claim = self.world, self.claims[osd]
+        world, pvc = self.world, self.pvcs[osd]
         cluster = world.get("cephcluster", "rook-ceph")["metadata"]["uid"]
         secret = self.secret(osd)
-        assert secret["type"] == "kubernetes.io/rook" and secret["metadata"]["labels"] == {"pvc_name": claim}, secret["metadata"]
+        assert secret["type"] == "kubernetes.io/rook" and secret["metadata"]["labels"] == {"pvc_name": pvc}, secret["metadata"]
         assert [(owner["kind"], owner["uid"]) for owner in secret["metadata"]["ownerReferences"]] == [("CephCluster", cluster)], secret["metadata"]
         assert re.fullmatch("[A-Za-z0-9+/]{171}=", self.key(osd)), f"a key of {len(self.key(osd))} characters"
         for place in self.places(osd):
             self.expect_locked(osd, *place)
         found = self.expect_deployment(osd, f"/dev/mapper/{self.mapping(osd)}", "true")
         if osd not in self.databases:
-            assert parts(found, osd, claim) == parts(self.encrypted, ROOKS, self.claims[ROOKS]), (found, self.encrypted)
+            assert parts(found, osd, pvc) == parts(self.encrypted, ROOKS, self.pvcs[ROOKS]), (found, self.encrypted)
         self.expect_no_key_with_mons(osd)
         world.say(f"osd.{osd} is encrypted: LUKS2 header, mapping, key and Deployment are as Rook's")
 
-    def expect_locked(self, osd, claim, device, mapping):
+    def expect_locked(self, osd, pvc, device, mapping):
         """Checks that a device has a LUKS header as Rook's, which the OSD's key opens, and that the daemon uses its mapping."""
         header = dict(line.partition(" ")[::2] for line in self.script(HEADER, device).splitlines())
-        wanted = {"TYPE": "crypto_LUKS", "VERSION": "2", "LABEL": f"pvc_name={claim}", "SUBSYSTEM": f"ceph_fsid={self.world.ceph('fsid')['fsid']}"}
+        wanted = {"TYPE": "crypto_LUKS", "VERSION": "2", "LABEL": f"pvc_name={pvc}", "SUBSYSTEM": f"ceph_fsid={self.world.ceph('fsid')['fsid']}"}
         assert header == wanted, (header, wanted)
         assert self.script(IN_USE, str(osd), mapping, check=False), f"ceph-osd of osd.{osd} does not use {mapping}"
         unlock = ["cryptsetup", "open", "--test-passphrase", "--key-file", "-", device]
@@ -145,15 +145,15 @@ class Osds:
 
     def expect_plain(self, osd):
         """Checks that an OSD is plain: nothing is left of a LUKS header, and no mapping."""
-        claim, mapped = self.claims[osd], self.on_u1("dmsetup", "ls").split()
+        pvc, mapped = self.pvcs[osd], self.on_u1("dmsetup", "ls").split()
         for _, device, mapping in self.places(osd):
             found = self.on_u1("blkid", "-p", "-o", "value", "-s", "TYPE", device)
             assert found == "ceph_bluestore", f"osd.{osd} is on {found}"
             assert self.script(MAGIC, device, check=False) == "0", f"a LUKS header is left on {device}"
             assert mapping not in mapped, f"{mapping} is open"
-        found = self.expect_deployment(osd, f"/mnt/{claim}", "false")
+        found = self.expect_deployment(osd, f"/mnt/{pvc}", "false")
         if osd not in self.databases:
-            assert parts(found, osd, claim) == parts(self.plain, FIRST, self.claims[FIRST]), (found, self.plain)
+            assert parts(found, osd, pvc) == parts(self.plain, FIRST, self.pvcs[FIRST]), (found, self.plain)
         self.world.say(f"osd.{osd} is plain: no LUKS header, no mapping; its Deployment is as Rook's")
 
     def expect_deployment(self, osd, path, encrypted):
@@ -162,17 +162,17 @@ class Osds:
         env = {e["name"]: e.get("value") for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for e in c.get("env", [])}
         wanted = {"ROOK_OSD_UUID": self.world.fsids()[osd], "ROOK_BLOCK_PATH": path, "ROOK_CV_MODE": "raw"}
         assert wanted.items() <= env.items(), {name: env.get(name) for name in wanted}
-        wanted = {"encrypted": encrypted, "osd-store": "bluestore", "ceph.rook.io/pvc": self.claims[osd], "ceph.rook.io/DeviceSet": SETS[osd]}
+        wanted = {"encrypted": encrypted, "osd-store": "bluestore", "ceph.rook.io/pvc": self.pvcs[osd], "ceph.rook.io/DeviceSet": SETS[osd]}
         for labels in (found["metadata"]["labels"], pod["metadata"]["labels"]):
             assert wanted.items() <= labels.items(), (wanted, labels)
         assert found["spec"]["replicas"] == 1, found["spec"]
         return found
 
 
-def parts(deployment, osd, claim):
+def parts(deployment, osd, pvc):
     """Returns what the pod of an OSD consists of: its containers with their mounts and devices, and its volumes."""
     text = json.dumps(deployment["spec"]["template"]["spec"])
-    pod = json.loads(text.replace(claim, "CLAIM").replace(f"/ceph-{osd}", "/ceph-ID").replace(f'"ceph-{osd}"', '"ceph-ID"'))
+    pod = json.loads(text.replace(pvc, "PVC").replace(f"/ceph-{osd}", "/ceph-ID").replace(f'"ceph-{osd}"', '"ceph-ID"'))
     places = lambda entries, path: sorted((entry["name"], entry[path], entry.get("subPath")) for entry in entries)  # noqa: E731
     containers = [
         (one["name"], places(one.get("volumeMounts", []), "mountPath"), places(one.get("volumeDevices", []), "devicePath"))

@@ -13,8 +13,6 @@ UNSEEN = {
 }
 ONLY_FULL = {
     ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is deleted",
-    ("osd-migrate", "list", "", "persistentvolumeclaims"): "pvc: OSDs on PVCs",
-    ("osd-migrate", "list", "", "events"): "beside: Rook reports in an event that it skips reconciles",
 }
 
 

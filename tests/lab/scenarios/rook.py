@@ -23,6 +23,7 @@ PREPARES = 3  # seconds for which a prepare Job reads the disks of a node
 LAST_APPLIED = "banzaicloud.com/last-applied"
 HOST = "topology-location-host"
 PDB = "rook-ceph-osd"
+PVC, DEVICE_SET = "ceph.rook.io/pvc", "ceph.rook.io/DeviceSet"
 CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
 
 
@@ -31,15 +32,18 @@ class Failed(Exception):
 
 
 class Rook:
-    """An operator that reconciles at each change of the label, every `period` seconds, and soon after a failure."""
+    """An operator that reconciles at each change of the label, every `period` seconds, and soon after a failure.
 
-    def __init__(self, world, version, period=20, namespace=NAMESPACE):
-        self.world, self.version, self.period = world, version, period
+    `written`: the Deployments are as this operator would write them, so it does not restart them.
+    """
+
+    def __init__(self, world, version, period=20, namespace=NAMESPACE, written=False):
+        self.world, self.version, self.period, self.written = world, version, period, written
         self.there, self.checked = ("-n", namespace), 0
         numbers = tuple(int(number) for number in version.split("."))
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
-        self.hydrated, self.rendered_again = [], []
+        self.hydrated, self.rendered_again, self.reshaped = [], [], []
         self.draining, self.drained, self.fences = "", [], set()
         self.observed, self.next_observation = None, 0
         self.ends = threading.Event()
@@ -216,23 +220,27 @@ class Rook:
         self.world.kubectl("annotate", "cephcluster", "rook-ceph", f"lab.local/reconciled={time.time_ns()}", "--overwrite")
 
     def prepare(self):
-        """Deletes the prepare Jobs of all nodes, and creates them again after a moment without any."""
+        """Deletes the prepare Jobs of all nodes, and creates them again after a moment without any.
+
+        If the CephCluster declares no node, it creates none: each OSD on a PVC of the lab has a Deployment.
+        """
         labels = {"app": "rook-ceph-osd-prepare"}
         self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
         self.pause(1)
         # Ceph does not change a user that exists with other capabilities.
         self.world.lab("ceph", "auth", "get-or-create", "client.bootstrap-osd", "mon", "allow profile bootstrap-osd", check=False)
         sleep = ["sleep", str(PREPARES)]
-        image = self.world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+        spec = self.world.get("cephcluster", "rook-ceph")["spec"]
+        image, nodes = spec["cephVersion"]["image"], self.world.hosts if spec["storage"]["useAllNodes"] else []
         container = {"name": "provision", "image": image, "imagePullPolicy": "Never", "command": sleep}
-        for node in self.world.hosts:
+        for node in nodes:
             pod = {"nodeName": node, "hostNetwork": True, "restartPolicy": "OnFailure", "containers": [container]}
             meta = {"name": f"rook-ceph-osd-prepare-{node}", "namespace": NAMESPACE, "labels": labels}
             spec = {"template": {"metadata": {"labels": labels}, "spec": pod}}
             job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
             self.world.kubectl("create", "-f", "-", stdin=json.dumps(job))
         for _ in range(120):
-            jobs = self.world.get("jobs", "-l", "app=rook-ceph-osd-prepare")["items"]
+            jobs = self.world.list("jobs", "-l", "app=rook-ceph-osd-prepare")
             if all(job["status"].get("succeeded") for job in jobs):
                 return
             self.pause(0.5)
@@ -285,10 +293,10 @@ class Rook:
     def render_again(self, deployment):
         """Returns the spec of a Deployment, rendered only from what Rook reads from it.
 
-        A Deployment in an older shape is not changed.
+        A Deployment in an older shape, or of an OSD on a PVC, is not changed.
         """
         pod, labels = deployment["spec"]["template"]["spec"], deployment["metadata"]["labels"]
-        if not any(container["name"] == "activate" for container in pod.get("initContainers", [])):
+        if PVC in labels or not any(container["name"] == "activate" for container in pod.get("initContainers", [])):
             return deployment["spec"]
         values = read_back(pod, labels)
         rendered = self.render({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
@@ -300,6 +308,7 @@ class Rook:
     def update(self, names):
         """Updates the Deployments, together if `ok-to-stop` allows, and returns the reasons for those not updated."""
         queue, whys = list(names), []
+        sets = self.world.get("cephcluster", "rook-ceph")["spec"]["storage"].get("storageClassDeviceSets", [])
         for _ in range(120):
             if not queue:
                 return whys
@@ -315,6 +324,7 @@ class Rook:
             put = []
             for name in now:
                 deployment = self.world.get("deployment", name)
+                self.reshaped += [name] if differs(deployment, sets) else []
                 if is_legacy(deployment):
                     whys.append(f"no legacy OSD block path in deployment {name}: failed to find activate init container")
                 elif self.put(name, deployment):
@@ -331,7 +341,7 @@ class Rook:
         """
         meta, spec = deployment["metadata"], deployment["spec"]
         annotations = spec["template"]["metadata"].get("annotations", {})
-        if annotations.get("rook.io/written") == self.version and spec["replicas"] == 1:
+        if (self.written or annotations.get("rook.io/written") == self.version) and spec["replicas"] == 1:
             return False
         if spec["replicas"] == 0:
             self.started.append((name, meta.get("annotations", {})))
@@ -361,6 +371,18 @@ def read_back(pod, labels):
     assert labels[HOST] == host and env["ROOK_BLOCK_PATH"] and env["ROOK_OSD_UUID"], (labels, env)
     cluster = osd["args"][osd["args"].index("--fsid") + 1]
     return {"ID": labels["ceph-osd-id"], "HOST": host, "UUID": env["ROOK_OSD_UUID"], "FSID": cluster, "BLOCK": env["ROOK_BLOCK_PATH"]}
+
+
+def differs(deployment, sets):
+    """Returns whether Rook would start an OSD on a PVC in another shape, because its set declares that."""
+    labels, pod = deployment["metadata"]["labels"], deployment["spec"]["template"]["spec"]
+    declared = next((one for one in sets if one["name"] == labels.get(DEVICE_SET)), None)
+    if not declared:
+        return False
+    roles = {template["metadata"]["name"] for template in declared["volumeClaimTemplates"]}
+    names = {container["name"] for container in pod["initContainers"]}
+    found = (labels["encrypted"], "blkdevmapper-metadata" in names)
+    return found != (str(declared.get("encrypted", False)).lower(), "metadata" in roles)
 
 
 def is_legacy(deployment):

@@ -214,6 +214,10 @@ class World:
         ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
         return {int(k[4:]): json.loads(v) for k, v in ledger.get("data", {}).items() if k.startswith("osd-")}
 
+    def milestones(self, osd):
+        """Returns the codes of what an OSD in progress has reached; nothing if it is not in progress."""
+        return [word for word, _ in self.records().get(osd, {"milestones": []})["milestones"]]
+
     def nodes(self):
         """Returns the progress of the new OSDs of each node, from the ledger."""
         ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
