@@ -262,7 +262,8 @@ fn dangerous_phases_hold_only_with_the_facts_they_need() {
                 is_ours(&f) && f.up && f.clean && f.conforms && f.placed && f.daemon == DaemonFact::New
             }
             Phase::Withdrawn => {
-                let not_begun = f.new && f.disk == DiskFact::Blank && !f.issued && !is_ours(&f);
+                let is_unwritten = f.disk == DiskFact::Blank || (f.disk == DiskFact::Unseen && !f.proven);
+                let not_begun = f.new && is_unwritten && !f.issued && !is_ours(&f);
                 not_begun || is_given_up(&f) || (f.slot == SlotFact::Old && !f.stopped)
             }
             _ => true,

@@ -107,8 +107,19 @@ impl Facts {
     /// Returns whether nothing was started with an available disk: no fsid was issued for it, and nothing was
     /// written to it.
     pub fn before_new(&self) -> bool {
+        // The first inspection of PVCs only reads.
+        let is_unwritten = match self.disk {
+            DiskFact::Blank => true,
+            DiskFact::Unseen => !self.proven,
+            DiskFact::Old
+            | DiskFact::Tombstone
+            | DiskFact::Unfinished
+            | DiskFact::Finished
+            | DiskFact::Misplaced
+            | DiskFact::Other => false,
+        };
         self.new
-            && self.disk == DiskFact::Blank
+            && is_unwritten
             && !self.issued
             && matches!(self.slot, SlotFact::Absent | SlotFact::Destroyed | SlotFact::Other)
     }
@@ -128,7 +139,6 @@ impl Facts {
                 DiskFact::Blank => is_theirs || (!self.issued && !self.wanted),
                 DiskFact::Tombstone => is_theirs,
                 DiskFact::Other => !self.issued,
-                // The first inspection of PVCs only reads.
                 DiskFact::Unseen => !self.proven && !self.issued && (is_theirs || !self.wanted),
                 DiskFact::Old | DiskFact::Unfinished | DiskFact::Finished | DiskFact::Misplaced => false,
             }

@@ -32,7 +32,7 @@ pub(crate) fn at_each_point(begin: fn() -> Play, check: fn(&Play), side: Side, n
     let points = Rc::new(Cell::new(0));
     assert_eq!(begin().run_watched(freezes_at(0, side, &points)), Play::finished());
     let points = points.get();
-    assert!(points > if side == LATE { 3 } else { 12 }, "{points}");
+    assert!(points > if side == LATE { 3 } else { 11 }, "{points}");
     for n in 1..=points {
         let play = begin();
         let mut frozen = play.start(freezes_at(n, side, &Rc::default()));
