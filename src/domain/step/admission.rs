@@ -19,14 +19,15 @@ impl Step<'_> {
         if self.begins_on_pvcs() {
             return (self.new_gates() == Gate::Open).then(|| self.foreseen())?;
         }
-        if !self.begins() || self.rests_after_revert().is_some() {
+        let is_next = matches!(self.phase, Phase::Serving | Phase::Emptying) && self.begins();
+        if !is_next || self.rests_after_revert().is_some() {
             return None;
         }
         let accepted = gate::accepted(self.view);
-        let gates = match self.phase {
-            Phase::Serving => self.stop_gates(&accepted),
-            Phase::Emptying => self.gates_of_emptying(&accepted),
-            _ => return None,
+        let gates = if self.phase == Phase::Emptying {
+            self.gates_of_emptying(&accepted)
+        } else {
+            self.stop_gates(&accepted)
         };
         match gates {
             // Ceph is asked at the same time.
