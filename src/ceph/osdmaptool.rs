@@ -145,8 +145,8 @@ struct MappedPg {
 impl MappedPg {
     /// Returns the up set that the mons will compute.
     ///
-    /// They drop an upmap that names an OSD with the CRUSH weight 0. The program keeps it, and would leave the
-    /// PG on the OSD (16.2.15). For an OSD that it marks out, it drops the upmap itself.
+    /// They drop an upmap that names an OSD with the CRUSH weight 0. The program keeps it, and would leave
+    /// the PG on the OSD (16.2.15). For an OSD that it marks out, it drops the upmap itself.
     fn up_without(self, osds: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
         if self.up.is_disjoint(osds) { self.up } else { self.raw }
     }

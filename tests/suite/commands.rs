@@ -18,9 +18,8 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 27] = [
+const OF_OTHERS: [&str; 26] = [
     "--all-containers",
-    "--all-namespaces",
     "--as",
     "--block",
     "--crush-location",

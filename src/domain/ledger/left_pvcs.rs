@@ -1,4 +1,4 @@
-//! PVCs on which a run creates no OSD: their devices are not blank, or the Deployments of their OSDs are refused.
+//! PVCs on which a run creates no OSD: their devices are not blank, or their Deployments are refused.
 
 use std::collections::BTreeMap;
 

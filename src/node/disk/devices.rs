@@ -12,6 +12,9 @@ use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::tools::command::{QUICK, blocking};
 
+/// Smallest disk that ceph-volume takes (its inventory: `Insufficient space (<5GB)`).
+pub(crate) const MIN_BYTES: u64 = 5_368_709_120;
+
 /// Unit of the kernel's sizes, whatever the disk's own sectors are.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 /// Number that marks a file, which is no device.

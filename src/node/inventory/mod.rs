@@ -13,4 +13,3 @@ mod rejections;
 mod state;
 
 pub use read::inventory;
-pub(crate) use state::MIN_BYTES;

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::domain::inventory::{DiskState, Rejection};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
-use crate::node::disk::devices::Disk;
+use crate::node::disk::devices::{Disk, MIN_BYTES};
 use crate::node::disk::label::Label;
 use crate::node::disk::marks::Marks;
 use crate::node::disk::table::Signature;
 use crate::node::inventory::rejections::{LvmOsd, not_overruled};
 use crate::node::volumes::names;
-
-/// Smallest disk that ceph-volume takes (its inventory: `Insufficient space (<5GB)`).
-pub(crate) const MIN_BYTES: u64 = 5_368_709_120;
 
 /// Facts that were read about a disk or partition.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::proof::pieces::PieceSeen;
-use crate::node::disk::devices::Disk;
+use crate::node::disk::devices::{Disk, MIN_BYTES};
 use crate::node::error::NodeError;
 use crate::node::host::Host;
-use crate::node::inventory::MIN_BYTES;
 use crate::node::pvc::part::{self, Part};
 use crate::node::state::issued;
 use crate::node::volumes::luks;
