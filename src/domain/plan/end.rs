@@ -49,7 +49,7 @@ pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
     }
     let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
     let places = new_on_pvc::problems(view);
-    Next::Finished(Summary { problems, unseen_nodes, places, ..rest.take_summary() })
+    Next::Finished(Summary { places, problems, unseen_nodes, ..rest.take_summary() })
 }
 
 /// Ends the run.

@@ -127,7 +127,7 @@ pub(super) fn leave_to_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let finished = || {
         let (problems, left_to_rook) = (problems_of(view), chosen(view));
         let pvcs_left_to_rook = new_on_pvc::chosen(view);
-        Next::Finished(Summary { problems, left_to_rook, pvcs_left_to_rook, ..rest.take_summary() })
+        Next::Finished(Summary { pvcs_left_to_rook, problems, left_to_rook, ..rest.take_summary() })
     };
     Some(complete_all(view, &left).unwrap_or_else(finished))
 }

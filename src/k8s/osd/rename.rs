@@ -37,7 +37,9 @@ impl Renames {
             Value::String(text) => *text = self.text(text),
             Value::Array(list) => {
                 self.option_values(list);
-                list.iter_mut().for_each(|item| self.apply(item));
+                for item in list {
+                    self.apply(item);
+                }
             }
             Value::Object(object) => {
                 let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -103,7 +105,8 @@ impl Renames {
                 continue;
             }
             new.push_str(text.get(done..at).unwrap_or_default());
-            new.push_str(&format!("{before}{}", self.to.0));
+            new.push_str(before);
+            new.push_str(&self.to.0.to_string());
             done = end;
         }
         new.push_str(text.get(done..).unwrap_or_default());
