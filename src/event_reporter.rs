@@ -194,28 +194,10 @@ impl Reporter for EventReporter {
         let repeats = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
         let is_due = self.news.is_due(&text, matches!(event, Event::Waiting { .. }), now);
         if !repeats || is_due {
-            match event {
-                Event::NotDone { .. }
-                | Event::Blind(_)
-                | Event::Halted(_)
-                | Event::Saved {
-                    why:
-                        Saving::Quarantine { .. }
-                        | Saving::NotAdmitted { .. }
-                        | Saving::NotEmptied { .. }
-                        | Saving::FenceGone
-                        | Saving::Uncleared { .. }
-                        | Saving::Attempt { after: Some(_), .. },
-                    ..
-                } => {
-                    tracing::warn!(osd, phase, code, "{text}");
-                }
-                Event::Saved { .. }
-                | Event::Conflict
-                | Event::Done(_)
-                | Event::Waiting { .. }
-                | Event::Lease(_)
-                | Event::Finished(_) => tracing::info!(osd, phase, code, "{text}"),
+            if is_warning(&event) {
+                tracing::warn!(osd, phase, code, "{text}");
+            } else {
+                tracing::info!(osd, phase, code, "{text}");
             }
         }
         if !matches!(event, Event::Lease(_)) {
@@ -266,4 +248,23 @@ impl Reporter for EventReporter {
 fn phase(event: &Event<'_>) -> Option<&'static str> {
     let (Event::Saved { ledger, .. } | Event::Waiting { ledger, .. }) = event else { return None };
     ledger.records.get(&event.osd()?).map(|record| Stage::of(record).code())
+}
+
+/// Returns whether an event may need a person, or is tried again.
+fn is_warning(event: &Event<'_>) -> bool {
+    match event {
+        Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => true,
+        Event::Saved { why, .. } => matches!(
+            why,
+            Saving::Quarantine { .. }
+                | Saving::NotAdmitted { .. }
+                | Saving::NotEmptied { .. }
+                | Saving::FenceGone
+                | Saving::Uncleared { .. }
+                | Saving::Attempt { after: Some(_), .. }
+        ),
+        Event::Conflict | Event::Done(_) | Event::Waiting { .. } | Event::Lease(_) | Event::Finished(_) => {
+            false
+        }
+    }
 }
