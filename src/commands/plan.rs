@@ -100,15 +100,17 @@ pub(super) async fn planned(
     let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
+    let view = View { policy, ledger: &ledger, seen: &seen };
+    let places = if policy.makes_new() { plan::places(view) } else { Vec::new() };
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
     let drift = drift::find(&ledger, &seen, &keys);
     let names = k8s.names();
-    let view = View { policy, ledger: &ledger, seen: &seen };
-    let hash = store(&k8s, &preview::plan_lines(&lines, &disks, view)).await;
+    let hash = store(&k8s, &preview::plan_lines(&lines, (&disks, &places), view)).await;
     let plan = Plan {
         lines: &lines,
         devices: &devices,
         disks: &disks,
+        places: &places,
         rate: Rate::of(measured(&k8s).await),
         hash: hash.as_ref(),
         unmatched: &plan::unmatched(view),

@@ -9,7 +9,10 @@ use super::ledger::{Ledger, Record, RefusedStep, Strategy};
 use super::observation::{Emptiable, Observation};
 use super::osd::pvc::PerPvc;
 use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
-use super::plan::{Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd};
+use super::places::Place;
+use super::plan::{
+    Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd, line_of_pvcs,
+};
 use super::policy::Policy;
 use super::view::View;
 
@@ -274,7 +277,7 @@ fn now_or_soon(own: &Own<'_>, (osd, node): (OsdId, &NodeName), without_predictio
 fn cannot_be_emptied(osd: OsdId, view: View<'_>) -> Option<Reason> {
     let refused = view.ledger.refused(osd, &view.policy.run);
     let refused = refused.filter(|refused| refused.step == RefusedStep::Emptying);
-    let refused = refused.map(|refused| Reason::CannotBeEmptied { osd, why: refused.why.clone() });
+    let refused = refused.map(|refused| Reason::CannotBeEmptied { osd, why: refused.why().to_owned() });
     refused.or_else(|| match gate::emptiable(osd, view.seen) {
         Gate::Shut(reason) => Some(reason),
         Gate::Open | Gate::Unknown(_) => None,
@@ -314,15 +317,18 @@ fn why(gate: Gate) -> Option<Reason> {
     }
 }
 
-/// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks that
-/// become OSDs.
-pub fn plan_lines(lines: &[Line], disks: &Disks, view: View<'_>) -> PlanLines {
+/// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks and PVCs
+/// that become OSDs.
+pub fn plan_lines(lines: &[Line], new: (&Disks, &[Place]), view: View<'_>) -> PlanLines {
     let osds = lines.iter().filter(|line| match line.now {
         Now::Next | Now::Waits(_) | Now::InFlight | Now::Refused(Reason::ChangedSincePlan { .. }) => true,
         Now::Nothing | Now::Quarantined { .. } | Now::Refused(_) => false,
     });
     let osds = osds.filter_map(|line| Some((line.osd, line_of_osd(line.osd, view)?)));
-    PlanLines::new(osds.collect(), disks.lines.iter().filter_map(|line| line.approval.clone()).collect())
+    let (disks, places) = new;
+    let of_disks = disks.lines.iter().filter_map(|line| line.approval.clone());
+    let of_pvcs = places.iter().filter_map(Place::available).map(line_of_pvcs);
+    PlanLines::new(osds.collect(), of_disks.chain(of_pvcs).collect())
 }
 
 /// Returns the reasons that occur, each once.

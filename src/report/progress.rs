@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::next::{Saving, Wait};
-use crate::domain::pace::{self, Progress, Queue, RunPace};
+use crate::domain::pace::{Progress, Queue, RunPace};
+use crate::domain::stall;
 use crate::domain::units::{size, time};
 use crate::domain::view::View;
 use crate::report::Event;
@@ -54,7 +55,7 @@ impl RunProgress {
                     }
                 };
                 let progress = self.pace.progress(now);
-                self.stall = progress.stalled_since.map(|_| pace::cause(*osd, seen));
+                self.stall = progress.stalled_since.map(|_| stall::cause(*osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
             }
             Event::Saved { osd: Some(osd), why: Saving::Emptied, .. } => {

@@ -9,13 +9,14 @@ use crate::domain::classify::Class;
 use crate::domain::estimate::{Rate, Totals};
 use crate::domain::gate::{Reason, names};
 use crate::domain::osd::{OsdId, Role};
+use crate::domain::places::Place;
 use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Emptied, Line, Now};
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
-use crate::show::disks;
 use crate::show::document::API_VERSION;
 use crate::show::table::quarantined_text;
+use crate::show::{disks, places};
 
 /// Content of `plan`.
 pub struct Plan<'a> {
@@ -25,6 +26,8 @@ pub struct Plan<'a> {
     pub devices: &'a BTreeMap<OsdId, String>,
     /// Disks of the nodes.
     pub disks: &'a Disks,
+    /// Places of device sets that have no OSD.
+    pub places: &'a [Place],
     /// Rate for the estimate of times.
     pub rate: Rate,
     /// Hash of the plan, by which a person approves it; none if nothing is to be done or it is not stored.
@@ -102,6 +105,7 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     parts.extend(lines.iter().flat_map(parts_on_pvcs));
     parts.extend(lines.iter().filter_map(quarantined));
     parts.extend(disks::disks_text(plan.disks, detail.width));
+    parts.extend(places::places_text(plan.places));
     parts.extend(plan.unmatched.iter().cloned());
     parts.extend(plan.hash.map(|hash| {
         format!("To migrate exactly this, as long as it is so: osd-migrate -n NAMESPACE run --approve {hash}")
@@ -193,7 +197,7 @@ fn quarantined(line: &Line) -> Option<String> {
 
 /// Returns the plan for programs: the summary, and a list of objects with the columns of the table.
 pub fn plan_json(plan: &Plan<'_>) -> Value {
-    let Plan { lines, devices, disks, rate, hash, unmatched } = *plan;
+    let Plan { lines, devices, disks, places, rate, hash, unmatched } = *plan;
     let totals = Totals::of(lines, rate);
     let row = |line: &Line| {
         json!({
@@ -246,6 +250,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
         },
         "osds": osds,
         "disks": disks,
+        "deviceSets": places::places_json(places),
         "problems": problems,
         "notInspected": unseen,
         "unmatched": unmatched,

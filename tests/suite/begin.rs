@@ -294,8 +294,8 @@ fn resumed_run_continues_where_it_was_paused() {
 #[test]
 fn paused_run_with_nothing_to_do_finishes() {
     let without_redundancy = World::new().with(|w| {
-        w.policy.empty = Empty::Never;
         w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2;
+        w.policy.empty = Empty::Never;
     });
     check!(paused(without_redundancy).plan(), Next::Finished(s) if s.refused.len() == 2);
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);

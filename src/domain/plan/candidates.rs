@@ -1,7 +1,6 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
-use super::next_osd::for_all;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
@@ -82,4 +81,16 @@ pub fn first_to_be_emptied(own: &Own<'_>, view: View<'_>) -> Option<OsdId> {
 
 fn may_begin(osd: OsdId, view: View<'_>) -> bool {
     view.ledger.refused(osd, &view.policy.run).is_none() && changed(osd, view).is_none()
+}
+
+/// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
+pub(super) fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+    let around = gate::around_any_stop(view.our_fence(), view.seen);
+    // A permanent reason is reported even if nothing may be started now.
+    if let Gate::Shut(reason) = &around
+        && reason.is_permanent()
+    {
+        return around;
+    }
+    gate::first_of([gate::begin(view), gate::first_not_open([around, own.all().clone()])])
 }

@@ -24,7 +24,7 @@ fn pg() -> PgId {
     PgId("2.7".to_owned())
 }
 
-fn pvc() -> String {
+pub(super) fn pvc() -> String {
     text("set1-data-0abc")
 }
 
@@ -282,6 +282,9 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("refused", Summary { refused: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
         ("skipped", Summary { skipped: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
         ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
+        ("places", Summary { places: vec![text("device set `set1`, index 2: WHY [place-left]")], ..plain() }),
+        ("pvcs_left_to_rook", Summary { pvcs_left_to_rook: [pvc()].into(), ..plain() }),
+        ("unconfirmed_pvcs", Summary { unconfirmed_pvcs: [pvc()].into(), ..plain() }),
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),

@@ -3,7 +3,6 @@
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::ledger::Emptying;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
-use osd_migrate::domain::policy::Empty;
 
 use super::*;
 
