@@ -23,10 +23,12 @@ impl Step<'_> {
             return None;
         }
         let accepted = gate::accepted(self.view);
-        let gates = match self.phase {
-            Phase::Serving => self.stop_gates(&accepted),
-            Phase::Emptying => self.gates_of_emptying(&accepted),
-            _ => return None,
+        let gates = if self.phase == Phase::Emptying {
+            self.gates_of_emptying(&accepted)
+        } else if self.phase == Phase::Serving {
+            self.stop_gates(&accepted)
+        } else {
+            return None;
         };
         match gates {
             // Ceph is asked at the same time.

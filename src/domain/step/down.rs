@@ -151,7 +151,7 @@ impl Step<'_> {
         // An empty OSD waits longer than one that was not touched, without anything prepared for its stop.
         let is_empty = record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
         if is_empty && self.has_waited_empty() {
-            return self.not_emptied(format!("it is empty, and can't be stopped: {reason}"));
+            return self.not_emptied(&format!("it is empty, and can't be stopped: {reason}"));
         }
         if is_empty && record.stop_intended_at.is_none() {
             return wait;

@@ -45,9 +45,7 @@ impl Step<'_> {
         }
         match (slot.is_in, empty.out_since) {
             (true, None) => self.mark_out(slot),
-            (true, Some(_)) => {
-                self.not_emptied("another client marked it in while it was emptied".to_owned())
-            }
+            (true, Some(_)) => self.not_emptied("another client marked it in while it was emptied"),
             (false, None) => self.save(Saving::MarkedOut, |record| {
                 record.blocked_since = None;
                 change(record.empty.as_mut(), |empty| {
@@ -69,7 +67,7 @@ impl Step<'_> {
         let accepted = gate::accepted(self.view);
         match gate::first_of([self.gates_of_emptying(&accepted), admitted]) {
             Gate::Open => {}
-            Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(why),
+            Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
             Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
         }
         let Some(daemon) = self.view.daemon(osd) else { return Next::Wait(Wait::FreshView) };
@@ -141,7 +139,7 @@ impl Step<'_> {
         }
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
         if let Some(pg) = elsewhere.as_ref().filter(|_| self.has_waited_empty()) {
-            return self.not_emptied(format!("it is empty, and PG {pg} lacks a replica elsewhere"));
+            return self.not_emptied(&format!("it is empty, and PG {pg} lacks a replica elsewhere"));
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
@@ -171,10 +169,10 @@ impl Step<'_> {
     }
 
     /// Gives the OSD up for this run: the other OSDs continue, and another run tries again.
-    pub(super) fn not_emptied(&self, why: String) -> Next {
-        let next = self.save(Saving::NotEmptied { why: why.clone() }, |record| record.closing = true);
+    pub(super) fn not_emptied(&self, why: &str) -> Next {
+        let next = self.save(Saving::NotEmptied { why: why.to_owned() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
-        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Emptying, &why);
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Emptying, why);
         Next::Save { ledger, osd, why: saving }
     }
 

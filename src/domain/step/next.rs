@@ -90,11 +90,9 @@ impl<'a> Step<'a> {
 
     /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
     pub fn begins(&self) -> bool {
-        let to_begin = match self.phase {
-            Phase::Emptying => self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in),
-            Phase::Unproven | Phase::Serving => true,
-            _ => false,
-        };
+        let is_in = || self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in);
+        let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving)
+            || (self.phase == Phase::Emptying && is_in());
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
         // An available PVC is inspected only after it is recorded.
         let to_inspect = self.facts.new && !self.facts.proven && self.phase == Phase::Unproven;
