@@ -268,3 +268,22 @@ fn phase(event: &Event<'_>) -> Option<&'static str> {
     let (Event::Saved { ledger, .. } | Event::Waiting { ledger, .. }) = event else { return None };
     ledger.records.get(&event.osd()?).map(|record| Stage::of(record).code())
 }
+
+/// Returns whether an event may need a person, or is tried again.
+fn is_warning(event: &Event<'_>) -> bool {
+    match event {
+        Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => true,
+        Event::Saved { why, .. } => matches!(
+            why,
+            Saving::Quarantine { .. }
+                | Saving::NotAdmitted { .. }
+                | Saving::NotEmptied { .. }
+                | Saving::FenceGone
+                | Saving::Uncleared { .. }
+                | Saving::Attempt { after: Some(_), .. }
+        ),
+        Event::Conflict | Event::Done(_) | Event::Waiting { .. } | Event::Lease(_) | Event::Finished(_) => {
+            false
+        }
+    }
+}

@@ -18,6 +18,7 @@ use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
 use crate::domain::phase::is_committed;
+use crate::domain::policy::Empty;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
@@ -68,7 +69,15 @@ impl Pass<'_> {
     fn one(&mut self, candidate: Candidate) -> Option<Next> {
         let osd = candidate.osd;
         if let Some(reason) = self.own.never(osd).filter(|_| !candidate.empties) {
-            self.summary.refused.push((osd, reason.to_string()));
+            match gate::emptied(osd, &self.view.seen.ceph) {
+                // Another client marked it out: it is migrated when its data has left it.
+                Gate::Shut(reason) if self.is_emptied_externally(osd) => {
+                    self.skipped.push(Skipped { osd, reason })
+                }
+                Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => {
+                    self.summary.refused.push((osd, reason.to_string()));
+                }
+            }
             return None;
         }
         if let Some(reason) = changed(osd, self.view) {
@@ -101,6 +110,10 @@ impl Pass<'_> {
             }
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => Some(self.wait_for_all(osd, &gate)),
         }
+    }
+
+    fn is_emptied_externally(&self, osd: OsdId) -> bool {
+        self.view.policy.empty != Empty::Never && self.view.slot(osd).is_some_and(|slot| !slot.is_in)
     }
 
     /// Returns the gate of an OSD whose new Deployment the API server refused, or that can't be emptied: this

@@ -121,7 +121,9 @@ impl Step<'_> {
         let bytes = self.bytes_left(&pgs);
         if pgs.is_empty() && empty.emptied_at.is_none() {
             return self.save(Saving::Emptied, |record| {
-                change(record.empty.as_mut(), |empty| empty.emptied_at = Some(now));
+                change(record.empty.as_mut(), |empty| {
+                    (empty.emptied_at, empty.least) = (Some(now), Some((0, now)));
+                });
             });
         }
         let Some((least, since)) = empty.least else { return Next::Wait(Wait::FreshView) };

@@ -21,6 +21,18 @@ fn marked_out() -> World {
     proven().saved("emptying").with(|w| w.slot(OSD).is_in = false).saved("marked-out")
 }
 
+#[test]
+fn osd_that_another_client_marked_out_waits_until_its_data_has_left() {
+    let out = World::new().with(|w| {
+        w.policy.select = [OSD].into();
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2;
+        w.slot(OSD).is_in = false;
+    });
+    let waits = out.saved("skipping");
+    check!(waits.clone().plan(), Next::Wait(Wait::Gate { reason: Reason::StillNeeded { .. }, .. }));
+    check!(waits.with(moved).plan(), Next::Save { osd: Some(OSD), why: Saving::Record, .. });
+}
+
 /// Moves all PGs of the OSD to other OSDs.
 fn moved(w: &mut World) {
     for pg in w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD)) {
@@ -33,7 +45,7 @@ fn moved(w: &mut World) {
 
 /// Returns a world in which no PG needs the OSD, and Ceph agrees.
 fn emptied() -> World {
-    let world = marked_out().with(moved).saved("emptied").saved("emptying-progress").minutes_later(1);
+    let world = marked_out().with(moved).saved("emptied").minutes_later(1);
     world.with(|w| w.seen.ceph.safe_to_destroy = [(OSD, true)].into())
 }
 
@@ -112,7 +124,7 @@ fn emptied_osd_is_stopped_when_ceph_agrees_and_statistics_are_new() {
     );
     let disagrees = world.clone().with(|w| w.seen.ceph.safe_to_destroy = [(OSD, false)].into());
     check!(disagrees.plan(), Next::Wait(Wait::Gate { reason: Reason::NotSafeToDestroy { .. }, .. }));
-    let too_early = marked_out().with(moved).saved("emptied").saved("emptying-progress");
+    let too_early = marked_out().with(moved).saved("emptied");
     check!(too_early.plan(), Next::Wait(Wait::Emptying { pgs: 0, .. }));
     let needed = world.with(|w| w.pg(0).acting.extend([OSD]));
     check!(needed.plan(), Next::Wait(Wait::Emptying { pgs: 1, .. }) | Next::Save { .. });
