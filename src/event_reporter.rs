@@ -177,25 +177,6 @@ impl EventReporter {
     }
 }
 
-/// Returns whether an event is logged as a warning.
-fn is_warning(event: &Event<'_>) -> bool {
-    match event {
-        Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => true,
-        Event::Saved { why, .. } => matches!(
-            why,
-            Saving::Quarantine { .. }
-                | Saving::NotAdmitted { .. }
-                | Saving::NotEmptied { .. }
-                | Saving::FenceGone
-                | Saving::Uncleared { .. }
-                | Saving::Attempt { after: Some(_), .. }
-        ),
-        Event::Conflict | Event::Done(_) | Event::Waiting { .. } | Event::Lease(_) | Event::Finished(_) => {
-            false
-        }
-    }
-}
-
 impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
         let now = now();

@@ -72,7 +72,7 @@ impl Pass<'_> {
             match gate::emptied(osd, &self.view.seen.ceph) {
                 // Another client marked it out: it is migrated when its data has left it.
                 Gate::Shut(reason) if self.is_emptied_externally(osd) => {
-                    self.skipped.push(Skipped { osd, reason })
+                    self.skipped.push(Skipped { osd, reason });
                 }
                 Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => {
                     self.summary.refused.push((osd, reason.to_string()));
