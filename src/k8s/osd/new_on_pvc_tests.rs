@@ -3,7 +3,7 @@ use crate::domain::act::{Fresh, SourceDeployment};
 use crate::domain::osd::{CrushItem, Role};
 use crate::domain::policy::Declaration;
 use crate::k8s::osd::fields::env;
-use crate::k8s::osd::osd_on_pvc::tests::{old, without_script};
+use crate::k8s::osd::osd_on_pvc::tests::old;
 use crate::k8s::osd::render_osd::tests::{declaration, deploy, frame};
 use crate::k8s::osd::rook_pvc_shapes::{DB, PVC, Part, RELEASES, Rook, Shape, WAL};
 

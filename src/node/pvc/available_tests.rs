@@ -1,6 +1,7 @@
 use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{OsdFsid, OsdId};
+use crate::node::disk::devices::Partition;
 use crate::node::disk::tombstone::Tombstone;
 use crate::node::pvc::samples::{DB, db_on, new, put, with_db};
 use crate::node::samples::{bare_disk, host};
@@ -48,10 +49,12 @@ async fn device_with_anything_on_it_is_no_place_for_a_new_osd() {
     for content in [store(new()), store(with_db(false).old), other()] {
         assert_eq!(found(&data(), &content, &[]).await.unwrap_err(), content.to_string());
     }
+    let (name, node) = ("sdb1".to_owned(), "/dev/sdb1".into());
+    let partition = Partition { index: 1, name, node, start: 8, sectors: 8 };
     for (disk, said) in [
         (Disk { read_only: true, ..data() }, "a read-only device"),
         (Disk { holders: vec!["dm-1".to_owned()], ..data() }, "a device in use by dm-1"),
-        (Disk { partitions: vec!["sdb1".to_owned()], ..data() }, "a device with partitions"),
+        (Disk { partitions: vec![partition], ..data() }, "a device with partitions"),
         (bare_disk(&["ata-b"], 4 * GIB), "a device of 4096 MiB, too small for an OSD"),
         (bare_disk(&[], 6 * GIB), "a device without a serial number and without a stable path"),
     ] {
