@@ -69,14 +69,9 @@ impl Pass<'_> {
     fn one(&mut self, candidate: Candidate) -> Option<Next> {
         let osd = candidate.osd;
         if let Some(reason) = self.own.never(osd).filter(|_| !candidate.empties) {
-            match gate::emptied(osd, &self.view.seen.ceph) {
-                // Another client marked it out: it is migrated when its data has left it.
-                Gate::Shut(reason) if self.is_emptied_externally(osd) => {
-                    self.skipped.push(Skipped { osd, reason });
-                }
-                Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => {
-                    self.summary.refused.push((osd, reason.to_string()));
-                }
+            match self.emptied_externally(osd) {
+                Some(reason) => self.skipped.push(Skipped { osd, reason }),
+                None => self.summary.refused.push((osd, reason.to_string())),
             }
             return None;
         }
@@ -112,8 +107,14 @@ impl Pass<'_> {
         }
     }
 
-    fn is_emptied_externally(&self, osd: OsdId) -> bool {
-        self.view.policy.empty != Empty::Never && self.view.slot(osd).is_some_and(|slot| !slot.is_in)
+    /// Returns what holds up an OSD that another client marked out: it is migrated when its data has left it.
+    fn emptied_externally(&self, osd: OsdId) -> Option<Reason> {
+        let is_out = self.view.slot(osd).is_some_and(|slot| !slot.is_in);
+        let waits = is_out && self.view.policy.empty != Empty::Never;
+        match waits.then(|| gate::emptied(osd, &self.view.seen.ceph))? {
+            Gate::Shut(reason) => Some(reason),
+            Gate::Open | Gate::Unknown(_) => None,
+        }
     }
 
     /// Returns the gate of an OSD whose new Deployment the API server refused, or that can't be emptied: this
