@@ -9,7 +9,7 @@ use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, No
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::domain::proof::proven::old_is_proven;
-use crate::domain::proof::same_disk::{same_device, same_disk};
+use crate::domain::proof::same_disk::{same_content_for, same_device};
 use crate::domain::proof::verdict::{Verdict, misplaced_is_purged};
 use crate::sim::stage::{Agent, Stage};
 use crate::sim::world::{Disk, Effect, World, fsid_on};
@@ -75,6 +75,9 @@ impl World {
         if !passes(Guard::AgentExpected, self.kube.leftovers.contains_key(&request.record)) {
             self.agent_dies(job);
             return Vec::new();
+        }
+        if !self.attach_for_agent(job, request) {
+            return Vec::new(); // its pod waits for the volume
         }
         let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
         if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
@@ -192,7 +195,7 @@ impl World {
         if !passes(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
         }
-        if let Err(why) = same_disk(&evidence.device, &disk.identity, &disk.content) {
+        if let Err(why) = same_content_for(request, &evidence.device, &disk.identity, &disk.content) {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let verdict = self.judge(request, disk);

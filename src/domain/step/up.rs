@@ -145,7 +145,7 @@ impl Step<'_> {
             return Next::Wait(Wait::NotOurStop { osd });
         }
         // A taint was added after its Deployment was created: its pod would wait for ever.
-        let node_object = self.view.node(&self.record.node);
+        let node_object = self.view.node_of(osd).and_then(|node| self.view.node(node));
         let add =
             node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         if let Some(add) = add.filter(|add| !add.is_empty()) {

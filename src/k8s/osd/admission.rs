@@ -37,9 +37,9 @@ impl K8s {
         if let Err(error) = expect_startable(deploy) {
             return Ok(Admission::Refused(error.to_string()));
         }
-        let node_object = self.node_object(&deploy.node).await?;
+        let hostname = self.hostname_for(deploy).await?;
         let found = self.expect_deployment(deploy.osd).await?;
-        let frame = self.frame(declaration, cluster, &node_object.hostname);
+        let frame = self.frame(declaration, cluster, &hostname);
         let new = match next_deployment(deploy, &found.object, &frame) {
             Ok(new) => new,
             Err(error @ K8sError::Malformed { .. }) => return Ok(Admission::Refused(error.to_string())),

@@ -245,6 +245,7 @@ fn is_permanent(wait: &Wait, state: &State) -> bool {
         Wait::MarkedOutExternally { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::AgentRests { .. }
+        | Wait::AgentNodeLost { .. }
         | Wait::Down { .. }
         | Wait::RookDeploys { .. }
         | Wait::Up { .. }

@@ -13,6 +13,7 @@ mod drains;
 mod freeze;
 mod new_osds;
 pub(crate) mod play;
+mod portable;
 mod pvcs;
 mod rook;
 mod temporary;
