@@ -185,6 +185,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::OnPvc(PvcRefusal::PvcNotBound { pvc: pvc(), phase: text("Lost") }),
         Refusal::OnPvc(PvcRefusal::PvcNoBlock { pvc: pvc() }),
         Refusal::OnPvc(PvcRefusal::PvcOnePod { pvc: pvc() }),
+        Refusal::OnPvc(PvcRefusal::LvmOnPvc { pvc: pvc() }),
         Refusal::OnPvc(no_database_pvc(Some("0"))),
         Refusal::OnPvc(no_database_pvc(None)),
         Refusal::OnPvc(PvcRefusal::KeyInKms { kms: text("vault"), set: text("set1") }),
