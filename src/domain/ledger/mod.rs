@@ -13,6 +13,6 @@ pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
 pub use recorded_pvc::RecordedPvc;
 pub use refusals::Refusals;
-pub use run::{FENCE, FenceOrder, FormerPdb, Progress, Run, ScaledOperator, Skipping};
+pub use run::{FENCE, FenceOrder, FormerPdb, Progress, Run, ScaledOperator, Skipping, Unencrypted};
 pub use stored::Unreadable;
 pub use whole::{FORMAT, Ledger, MAX_OPEN, MAX_RECORDS};

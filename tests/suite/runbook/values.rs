@@ -282,6 +282,8 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),
         ("fenced_since", Summary { fenced_since: Some(noon()), ..plain() }),
         ("reshaped_by_rook", Summary { reshaped_by_rook: osds(), ..plain() }),
+        ("rotations_left", Summary { rotations_left: osds(), ..plain() }),
+        ("rotations_left", Summary { rotations_left: (0..30).map(OsdId).collect(), ..plain() }),
         (
             "unmatched",
             Summary {
