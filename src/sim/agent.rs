@@ -100,7 +100,8 @@ impl World {
             return self.fails(job, NodeProblem::Failed("the node is cut off from the mons".to_owned()));
         }
         if request.task == NodeTask::Inspect {
-            let problem = self.database_trouble(request).filter(|_| request.evidence.is_none());
+            let trouble = self.database_trouble(request).or_else(|| self.part_trouble(request));
+            let problem = trouble.filter(|_| request.evidence.is_none());
             self.advance(job, Stage::Reporting { problem });
             return Vec::new();
         }

@@ -221,7 +221,10 @@ impl<'a> Step<'a> {
                 NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear => 0,
             },
             Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
-            Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
+            Some(NodeReport {
+                problem: Some(NodeProblem::Refused(_) | NodeProblem::Foreign(_) | NodeProblem::Failed(_)),
+                ..
+            })
             | None => attempt.failures + 1,
         }
     }
@@ -296,12 +299,12 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
-        let record = self.record;
-        let declared = &self.view.seen.kube.declaration;
-        let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         if let Some(wait) = self.waits_for_node() {
             return Next::Wait(wait);
         }
+        let record = self.record;
+        let declared = &self.view.seen.kube.declaration;
+        let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         let directory = match &record.strategy {
             Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
             Strategy::InPlace | Strategy::New { .. } => None,

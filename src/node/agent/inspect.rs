@@ -25,7 +25,8 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         // The key is asked first: without it, a LUKS header of this record can't be read either.
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
-    let refused = luks::check_key(host, request).err().or_else(|| foreign_layers(request, host, &search));
+    let refused = luks::check_key(host, request).err().or_else(|| foreign_data(request, &search));
+    let refused = refused.or_else(|| foreign_layers(request, host, &search));
     let mut inspection = inspection(request, host, search, &asked);
     if let Some(error) = refused {
         inspection.evidence = None;
@@ -43,6 +44,15 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         error => error,
     };
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Returns the error for data of another owner on a device that the new OSD is to get.
+///
+/// Asked before the OSD is stopped.
+fn foreign_data(request: &NodeRequest, search: &Search) -> Option<NodeError> {
+    let Search::One(found) = search else { return None };
+    let why = found.examine.foreign.clone().filter(|_| request.evidence.is_none())?;
+    Some(NodeError::Foreign(why))
 }
 
 /// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.
