@@ -120,6 +120,7 @@ pub(super) async fn planned(
         if let Some(plan) = plan.as_object_mut() {
             plan.insert("drift".to_owned(), show::drift_json(&drift));
             plan.insert("fencedSince".to_owned(), show::fenced_since(&ledger).into());
+            plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
         }
         plan
@@ -130,8 +131,8 @@ pub(super) async fn planned(
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
             let fenced = show::fence_text(&ledger, seen.at);
-            let parts: Vec<_> =
-                [Some(plan), windows, fenced, show::drift_text(&drift)].into_iter().flatten().collect();
+            let parts = [Some(plan), windows, fenced, show::before_an_edit(&seen), show::drift_text(&drift)];
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }
         PlanOutput::Json => names.complete(&format!("{:#}", document())),

@@ -14,6 +14,9 @@ const CEPHCLUSTER: &str = "CEPHCLUSTER";
 pub const RUN_AGAIN: &str =
     "kubectl -n NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)";
 
+/// Command that fences the CephCluster before an edit of it.
+pub const FENCE: &str = "osd-migrate -n NAMESPACE fence";
+
 /// Command that removes the fence that the owner ordered.
 pub const REMOVE_FENCE: &str = "osd-migrate -n NAMESPACE fence --remove";
 

@@ -49,6 +49,8 @@ pub struct Declaration {
     /// `spec.security.kms.connectionDetails.KMS_PROVIDER`: the key management service of encrypted OSDs on
     /// PVCs.
     pub kms: Option<String>,
+    /// `spec.security.keyRotation.enabled`: Rook rotates the keys of encrypted OSDs on PVCs by CronJobs.
+    pub rotates_keys: bool,
 }
 
 /// Creator of the Deployment of a recreated OSD.

@@ -7,12 +7,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node as ApiNode, Pod as ApiPod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use serde_json::Value;
 
 use crate::domain::inspection::{NodeReport, RecordId};
-use crate::domain::observation::{Daemon, KeyOwner, Kube, Node, Pod};
+use crate::domain::observation::{KeyOwner, Kube, Node};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
@@ -21,11 +20,12 @@ use crate::k8s::nodes::inventory_job::{self, InventoryJobSeen};
 use crate::k8s::nodes::job_state::{self, JobFacts, PodFacts};
 use crate::k8s::nodes::node_job::{self, JobSeen, PodSeen, ReportSeen};
 use crate::k8s::osd::daemon;
+use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
 use crate::k8s::own::control_map::{self, CONTROL};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
-use crate::k8s::{pods, tolerations};
+use crate::k8s::tolerations;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -101,7 +101,7 @@ impl K8s {
     /// Returns whether the OSD has a pod that is not terminal, by the same list and filter as `observe`.
     pub(super) async fn has_osd_pods(&self, osd: OsdId) -> Result<bool, K8sError> {
         let pods = self.kind::<ApiPod>().list("app=rook-ceph-osd", |pod| osd_pod(&pod)).await?;
-        Ok(pods.into_iter().any(|(of, _)| of == Some(osd)))
+        Ok(pods.into_iter().any(|pod| pod.osd == Some(osd)))
     }
 
     /// Reads a node.
@@ -114,7 +114,7 @@ impl K8s {
 /// Contents of the lists, reduced page by page to the parts that are needed.
 struct Lists {
     daemons: Vec<Result<daemon::Parsed, String>>,
-    osd_pods: Vec<(Option<OsdId>, Pod)>,
+    osd_pods: Vec<OsdPod>,
     nodes: BTreeMap<NodeName, Node>,
     jobs: Vec<OurJob>,
     job_pods: Vec<OurPod>,
@@ -268,59 +268,6 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         rotating: BTreeSet::new(),
     };
     (kube, notes)
-}
-
-/// Returns Deployments by OSD, each with its pods, and ambiguities.
-///
-/// If an OSD has two Deployments, the first stays, and an ambiguity names both: no act on that OSD will find
-/// exactly one.
-fn daemons(
-    parsed: Vec<Result<daemon::Parsed, String>>,
-    pods: Vec<(Option<OsdId>, Pod)>,
-    nodes: &BTreeMap<NodeName, Node>,
-) -> (BTreeMap<OsdId, Daemon>, Vec<String>) {
-    let (mut daemons, mut ambiguities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
-    let by_hostname: BTreeMap<&str, &NodeName> =
-        nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
-    for one in parsed {
-        let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
-            Ok(parsed) => parsed,
-            Err(ambiguity) => {
-                ambiguities.push(ambiguity);
-                continue;
-            }
-        };
-        if let Some(hostname) = hostname {
-            let name = by_hostname.get(hostname.as_str()).map_or(NodeName(hostname), |name| (*name).clone());
-            daemon.node = Some(name);
-        }
-        if let Some(other) = daemons.get(&osd) {
-            ambiguities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
-        } else {
-            daemons.insert(osd, daemon);
-        }
-    }
-    for (osd, pod) in pods {
-        match osd.and_then(|osd| daemons.get_mut(&osd)) {
-            Some(daemon) => daemon.pods.push(pod),
-            None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
-        }
-    }
-    for daemon in daemons.values_mut() {
-        daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
-        daemon.node = daemon.node.take().or_else(|| daemon.pods.iter().find_map(|pod| pod.node.clone()));
-    }
-    ambiguities.sort();
-    (daemons, ambiguities)
-}
-
-fn parse_daemon(deployment: DynamicObject) -> Result<daemon::Parsed, String> {
-    daemon::parse(&serde_json::to_value(deployment).unwrap_or(Value::Null))
-}
-
-fn osd_pod(pod: &ApiPod) -> Option<(Option<OsdId>, Pod)> {
-    let label = pod.metadata.labels.as_ref().and_then(|l| l.get("ceph-osd-id"));
-    (!pods::is_terminal(pod)).then(|| (label.and_then(|id| id.parse().ok()), pods::observed(pod)))
 }
 
 fn named_node(node: &ApiNode) -> (NodeName, Node) {

@@ -3,39 +3,6 @@ use serde_json::json;
 use super::*;
 use crate::domain::osd::ObjectStore;
 
-fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
-    let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
-        "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": hostname}}}}});
-    parse_daemon(serde_json::from_value(object).unwrap())
-}
-
-fn api_pod(name: &str, id: &str, phase: &str) -> Option<(Option<OsdId>, Pod)> {
-    let pod = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
-        "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": phase}});
-    osd_pod(&serde_json::from_value(pod).unwrap())
-}
-
-fn node(name: &str, hostname: &str, ready: &str) -> (NodeName, Node) {
-    let node = json!({"metadata": {"name": name, "labels": {HOSTNAME: hostname}},
-        "status": {"conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready}]}});
-    named_node(&serde_json::from_value(node).unwrap())
-}
-
-#[test]
-fn deployments_get_their_pods_and_the_name_of_their_node() {
-    let nodes = [node("n1", "host-1", "True"), node("n2", "host-2", "Unknown")].into();
-    let parsed =
-        vec![deployment("rook-ceph-osd-1", "1", "host-1"), deployment("rook-ceph-osd-2", "2", "no-node")];
-    let pods = [api_pod("b", "1", "Running"), api_pod("a", "1", "Pending"), api_pod("c", "1", "Succeeded")];
-    let (daemons, ambiguities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
-    assert_eq!(ambiguities, Vec::<String>::new());
-    let first = &daemons[&OsdId(1)];
-    assert_eq!(first.node, Some(NodeName("n1".to_owned())));
-    assert_eq!(first.pods.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(daemons[&OsdId(2)].node, Some(NodeName("no-node".to_owned())), "the node is gone: still said");
-    assert!(nodes[&NodeName("n1".to_owned())].ready && !nodes[&NodeName("n2".to_owned())].ready);
-}
-
 #[test]
 fn cordoned_node_is_observed_as_cordoned() {
     let read = |spec: Value| {
@@ -47,19 +14,13 @@ fn cordoned_node_is_observed_as_cordoned() {
 }
 
 #[test]
-fn ambiguous_deployments_and_pods_are_reported() {
-    let parsed = vec![
-        deployment("rook-ceph-osd-1", "1", "h"),
-        deployment("rook-ceph-osd-id-1", "1", "h"),
-        deployment("rook-ceph-osd-x", "x", "h"),
-    ];
-    let pods = [api_pod("lost", "9", "Running")].into_iter().flatten().collect();
-    let (daemons, ambiguities) = daemons(parsed, pods, &BTreeMap::new());
-    assert_eq!(daemons.len(), 1);
-    assert_eq!(ambiguities.len(), 3, "{ambiguities:?}");
-    assert!(
-        ambiguities.contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
-    );
+fn node_is_ready_only_if_its_condition_says_true() {
+    let read = |ready: &str| {
+        let node = json!({"metadata": {"name": "n1"}, "status": {"conditions": [
+            {"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready}]}});
+        named_node(&serde_json::from_value(node).unwrap()).1.ready
+    };
+    assert!(read("True") && !read("Unknown") && !read("False"));
 }
 
 #[test]

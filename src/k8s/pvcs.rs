@@ -146,6 +146,27 @@ mod tests {
     }
 
     #[test]
+    fn pvcs_of_csi_drivers_are_bound_and_may_be_on_any_node() {
+        let pvcs: Vec<Value> =
+            serde_json::from_str(include_str!("../../tests/suite/fixtures/pvc/csi/claims.json")).unwrap();
+        let volumes: Vec<PersistentVolume> =
+            serde_json::from_str(include_str!("../../tests/suite/fixtures/pvc/csi/volumes.json")).unwrap();
+        let volumes = volumes.iter().map(|volume| (volume.metadata.name.clone().unwrap(), bound(volume)));
+        let volumes: BTreeMap<_, _> = volumes.collect();
+        assert_eq!((pvcs.len(), volumes.len()), (3, 3));
+        for (index, pvc) in pvcs.into_iter().enumerate() {
+            let (name, pvc) = named(&serde_json::from_value(pvc).unwrap(), &volumes);
+            assert_eq!((pvc.set.as_deref(), pvc.index), (Some("set1"), Some(index.to_string())), "{name}");
+            assert!(pvc.phase == "Bound" && pvc.is_block && !pvc.is_for_one_pod && !pvc.is_deleted);
+            let volume = pvc.volume.unwrap();
+            assert_eq!(volume.name, format!("pvc-{}", pvc.uid), "{name}");
+            assert!(volume.uid.is_some_and(|uid| uid != pvc.uid), "{name}");
+            // A zone is no node, and so is a label of the driver.
+            assert_eq!(volume.nodes, None, "{name}");
+        }
+    }
+
+    #[test]
     fn template_of_a_pvc_is_between_set_and_index() {
         assert_eq!(template("my-set-metadata-12", "my-set", "12").as_deref(), Some("metadata"));
         assert_eq!(template("set-a-data-0", "set.a", "0").as_deref(), Some("data"));

@@ -61,6 +61,9 @@ pub enum NodeError {
     /// The state of the node is not the recorded state; nothing was touched.
     #[error("{0}")]
     Refused(String),
+    /// A device that the new OSD is to get carries data of another owner; nothing was touched.
+    #[error("{0}")]
+    Foreign(String),
     /// The work was done, but the device does not show it.
     #[error("{0}")]
     NotDone(String),
@@ -82,6 +85,7 @@ impl NodeError {
         match self {
             Self::Busy { .. } => NodeProblem::Busy(message),
             Self::Refused(_) => NodeProblem::Refused(message),
+            Self::Foreign(_) => NodeProblem::Foreign(message),
             Self::Io { .. }
             | Self::Start { .. }
             | Self::TimedOut { .. }

@@ -52,6 +52,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     withheld_from_rook(summary, f)?;
     reshaped_by_rook(summary, f)?;
     fenced_by_its_owner(summary, f)?;
+    rotations_left(summary, f)?;
     operator_at_0(summary, f)?;
     if summary.cancelled || !summary.unconfirmed.is_empty() {
         return Ok(());
@@ -147,6 +148,25 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
          cephcluster CEPHCLUSTER",
         names(&summary.reshaped_by_rook)
     )
+}
+
+/// Rook recreates the CronJobs of encrypted OSDs when it reconciles, so all may be deleted by their label.
+fn rotations_left(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.rotations_left.is_empty() {
+        return Ok(());
+    }
+    let osds: Vec<OsdId> = summary.rotations_left.iter().copied().collect();
+    write!(
+        f,
+        "; no longer encrypted: {}. Rook leaves the CronJobs that rotate their keys, and each Job of them fails. Delete \
+         them: kubectl -n NAMESPACE delete cronjob",
+        some_of(&osds)
+    )?;
+    if osds.len() > NAMED {
+        return f.write_str(" -l app=rook-ceph-osd-key-rotation");
+    }
+    f.write_str(" --ignore-not-found")?;
+    osds.iter().try_for_each(|osd| write!(f, " rook-ceph-osd-key-rotation-{}", osd.0))
 }
 
 fn fenced_by_its_owner(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@ mod windows;
 
 pub use document::yaml;
 pub use drift::{drift_json, drift_text};
-pub use fence::{fence_text, fenced_since};
+pub use fence::{before_an_edit, fence_text, fenced_since};
 pub use plan::{Plan, PlanDetail, plan_json, plan_names, plan_text};
 pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,

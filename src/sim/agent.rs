@@ -9,7 +9,7 @@ use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, No
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::domain::proof::proven::old_is_proven;
-use crate::domain::proof::same_disk::{same_device, same_disk};
+use crate::domain::proof::same_disk::{same_content_for, same_device};
 use crate::domain::proof::verdict::{Verdict, misplaced_is_purged};
 use crate::sim::stage::{Agent, Stage};
 use crate::sim::world::{Disk, Effect, World, fsid_on};
@@ -76,6 +76,9 @@ impl World {
             self.agent_dies(job);
             return Vec::new();
         }
+        if !self.attach_for_agent(job, request) {
+            return Vec::new(); // its pod waits for the volume
+        }
         let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
         if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
             found.state = JobState::Running;
@@ -97,7 +100,8 @@ impl World {
             return self.fails(job, NodeProblem::Failed("the node is cut off from the mons".to_owned()));
         }
         if request.task == NodeTask::Inspect {
-            let problem = self.database_trouble(request).filter(|_| request.evidence.is_none());
+            let trouble = self.database_trouble(request).or_else(|| self.part_trouble(request));
+            let problem = trouble.filter(|_| request.evidence.is_none());
             self.advance(job, Stage::Reporting { problem });
             return Vec::new();
         }
@@ -192,7 +196,7 @@ impl World {
         if !passes(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
         }
-        if let Err(why) = same_disk(&evidence.device, &disk.identity, &disk.content) {
+        if let Err(why) = same_content_for(request, &evidence.device, &disk.identity, &disk.content) {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let verdict = self.judge(request, disk);

@@ -7,7 +7,7 @@ use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volu
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
 use crate::domain::proof::finding::DiskFinding;
-use crate::domain::proof::same_disk::{candidates, same_device, same_disk};
+use crate::domain::proof::same_disk::{candidates, same_content_for, same_for};
 use crate::domain::proof::verdict::{Verdict, unless_unreadable, verdict};
 use crate::sim::agent::able;
 use crate::sim::world::{Disk, World, fsid_on};
@@ -62,9 +62,9 @@ impl World {
             .iter()
             .filter(|(name, disk)| disk.node == request.node && self.is_given(request, name));
         let mut fitting: Vec<_> =
-            here.filter(|(_, disk)| same_device(device, &disk.identity).is_ok()).collect();
+            here.filter(|(_, disk)| same_for(request, device, &disk.identity).is_ok()).collect();
         let is_only = fitting.len() == 1;
-        fitting.retain(|(_, disk)| same_disk(device, &disk.identity, &disk.content).is_ok());
+        fitting.retain(|(_, disk)| same_content_for(request, device, &disk.identity, &disk.content).is_ok());
         let is_ours = |found: &(&String, &Disk)| !matches!(self.judge(request, found.1), Verdict::Refuse(_));
         match candidates(fitting, is_only, |(_, disk)| &disk.content, is_ours).as_slice() {
             [one] => Some(*one),

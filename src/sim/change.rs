@@ -29,6 +29,7 @@ impl World {
                 (0, _) => {}
                 // A changed pod template: the old pod is gone, so its daemon stops.
                 (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
+                (_, true) if self.is_portable(*osd) && self.node_for_pod(*osd).is_none() => {}
                 (_, true) if is_powered && self.tolerates(daemon) => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
                 (_, _) => {}

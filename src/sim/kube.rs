@@ -89,14 +89,19 @@ impl World {
     }
 
     pub(super) fn pod_gone(&mut self, osd: OsdId) {
+        let is_portable = self.is_portable(osd);
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
             daemon.pods.clear();
+            // No node is known of a Deployment that is pinned to none.
+            daemon.node = daemon.node.take().filter(|_| !is_portable);
         }
     }
 
     pub(super) fn new_pod(&mut self, osd: OsdId) {
         let trouble = self.noise.pod_trouble(osd);
+        let attached = self.attach_for_pod(osd);
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.node = attached.or_else(|| daemon.node.take());
             daemon.pods.push(Pod {
                 name: format!("rook-ceph-osd-{}-a", osd.0),
                 uid: format!("uid-pod-{}", osd.0),

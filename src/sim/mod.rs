@@ -16,6 +16,7 @@
 //! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
+//! | `attach` | volumes that are attached to the node of their pod | Kubernetes 1.34 |
 //! | `pvcs`, `on_pvc`, `pvc_part`, `new_on_pvc` | PersistentVolumeClaims, their keys, databases and new OSDs on them | Kubernetes 1.34 |
 //! | `acts`, `acts_on_ceph` | each act with the preconditions of `domain::expect`, like the adapters | |
 //! | `noise`, `disturbance` | persistent problems elsewhere: dead OSDs, cordoned or lost nodes, unusual PGs | |
@@ -29,6 +30,7 @@
 mod acts;
 mod acts_on_ceph;
 mod agent;
+mod attach;
 mod carried;
 mod change;
 pub mod course;

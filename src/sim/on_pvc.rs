@@ -53,6 +53,9 @@ impl World {
         (daemon.activates, daemon.mode) = (true, Some(Mode::Raw));
         (daemon.mounts_device, daemon.data_dir) = (false, None);
         (daemon.opens_encryption, daemon.encrypted_to_rook) = (is_encrypted, is_encrypted);
+        if self.is_portable(osd) {
+            daemon.node = daemon.pods.first().and_then(|pod| pod.node.clone());
+        }
     }
 
     /// Creates the Secret with the key for the request's PVC. An existing one stays.
@@ -110,6 +113,7 @@ impl World {
             }
             PvcChange::RotationStarts(osd) => drop(self.kube.rotating.insert(*osd)),
             PvcChange::RotationEnds(osd) => drop(self.kube.rotating.remove(osd)),
+            PvcChange::PodMoves(osd, node) => self.move_pod(*osd, node),
             PvcChange::KeyDeleted(pvc) => drop(self.pvcs.keys.remove(pvc)),
         }
     }

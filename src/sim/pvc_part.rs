@@ -47,6 +47,15 @@ impl World {
         }
     }
 
+    /// Returns the problem that the disk for the database has data of another owner.
+    pub(super) fn part_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
+        let (pvc, disk) = self.part_of(request)?;
+        match self.part_seen(request, &disk) {
+            PieceSeen::Other(what) => Some(NodeProblem::Foreign(format!("PVC {pvc} carries {what}"))),
+            PieceSeen::Old | PieceSeen::Blank | PieceSeen::Ours | PieceSeen::Missing => None,
+        }
+    }
+
     /// Adds the database of the old OSD to the evidence, or returns why nothing is proven.
     pub(super) fn with_part(&self, request: &NodeRequest, evidence: Evidence) -> Result<Evidence, Content> {
         if request.evidence.is_some() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::domain::osd::pvc::PerPvc;
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
 /// Device set of all PVCs of an example.
 pub(super) const SET: &str = "set1";
@@ -22,6 +22,9 @@ pub struct Pvcs {
     pub stores: BTreeMap<OsdFsid, u32>,
     /// Disks with an open mapping.
     pub open: BTreeSet<String>,
+    /// Disks that are volumes of a CSI driver: they can be attached to any node, each time under another
+    /// name.
+    pub attachable: BTreeSet<String>,
 }
 
 /// Change of a PVC, its key or its device set.
@@ -37,6 +40,8 @@ pub enum PvcChange {
     RotationStarts(OsdId),
     /// The rotation ends.
     RotationEnds(OsdId),
+    /// The pod of a portable OSD is evicted, and starts on another node.
+    PodMoves(OsdId, NodeName),
 }
 
 impl fmt::Display for PvcChange {
@@ -49,6 +54,7 @@ impl fmt::Display for PvcChange {
             Self::SetEdited(true) => f.write_str("the owner declares the device set encrypted"),
             Self::SetEdited(false) => f.write_str("the owner declares the device set unencrypted"),
             Self::RotationStarts(osd) => write!(f, "Rook starts to rotate the key of {osd}"),
+            Self::PodMoves(osd, node) => write!(f, "the pod of {osd} moves to {node}"),
             Self::RotationEnds(osd) => write!(f, "Rook has rotated the key of {osd}"),
         }
     }

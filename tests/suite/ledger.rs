@@ -59,6 +59,20 @@ fn owners_fence_survives_being_stored_and_may_be_missing() {
 }
 
 #[test]
+fn unencrypted_osds_survive_being_stored_and_are_of_one_job() {
+    let mut ledger = full();
+    for osd in [BY_HAND, FILESTORE] {
+        ledger.run.note_unencrypted(osd, "job-1");
+    }
+    assert_eq!(read(&ledger.to_keys().unwrap()).unwrap(), ledger);
+    assert_eq!(ledger.run.unencrypted_by("job-1"), [BY_HAND, FILESTORE].into());
+    assert!(ledger.run.unencrypted_by("job-2").is_empty() && !keys()["run"].contains("unencrypted"));
+    ledger.run.note_unencrypted(BY_HAND, "job-2");
+    assert_eq!(ledger.run.unencrypted_by("job-2"), [BY_HAND].into());
+    assert!(ledger.run.unencrypted_by("job-1").is_empty());
+}
+
+#[test]
 fn ledger_without_keys_is_empty() {
     assert_eq!(read(&BTreeMap::new()).unwrap(), Ledger::default());
 }

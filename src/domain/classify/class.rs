@@ -1,7 +1,7 @@
 //! Class of an OSD, with its sentences for people.
 
 use super::pvc_refusal::PvcRefusal;
-use crate::domain::osd::{Kind, ObjectStore};
+use crate::domain::osd::{Kind, ObjectStore, OsdId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -66,6 +66,8 @@ pub enum Refusal {
     NoDeployment,
     /// OSD whose node is not in the cluster.
     NoNode(String),
+    /// OSD whose Deployment is pinned to no node and has no pod on one.
+    NoPod(OsdId),
     /// OSD without a place in CRUSH.
     NoCrushItem,
     /// OSD that another client manages.
@@ -138,6 +140,12 @@ impl fmt::Display for Refusal {
                 "no Deployment runs it. See: kubectl -n NAMESPACE get deployments -l app=rook-ceph-osd",
             ),
             Self::NoNode(name) => write!(f, "its node {name} is not in the cluster. See: kubectl get nodes"),
+            Self::NoPod(osd) => write!(
+                f,
+                "its Deployment is pinned to no node and has no pod on one, so its node is unknown. See: kubectl -n \
+                 NAMESPACE get pods -o wide -l ceph-osd-id={}",
+                osd.0
+            ),
             Self::NoCrushItem => f.write_str("it has no CRUSH location. See: ceph osd tree"),
             Self::ManagedExternally(what) => write!(f, "it is managed externally: {what}"),
             Self::HostDevice(differs) => write!(

@@ -71,7 +71,7 @@ fn facts_of<'a>(
     match &daemon.node {
         Some(node) if seen.kube.nodes.contains_key(node) => {}
         Some(node) => return Err(Refusal::NoNode(node.to_string())),
-        None => return Err(Refusal::NoNode("(unknown)".to_owned())),
+        None => return Err(Refusal::NoPod(osd)),
     }
     Ok((metadata, daemon))
 }

@@ -55,7 +55,7 @@ pub(super) fn class_of(
         return Err(why);
     }
     if is_on_lvm {
-        return not_yet("LVM on a PVC");
+        return Err(PvcRefusal::LvmOnPvc { pvc: data.to_owned() }.into());
     }
     if let Some(part) = unnamed_part(on, metadata) {
         return not_yet(&format!("its {part} is on a device that its Deployment does not name"));

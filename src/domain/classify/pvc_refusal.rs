@@ -40,6 +40,15 @@ pub enum PvcRefusal {
         /// PVC of the OSD
         pvc: String,
     },
+    /// OSD on a volume of LVM on its PVC.
+    ///
+    /// Rook 1.3 and older created it so if the release of Ceph had no `ceph-volume raw` (before 14.2.8;
+    /// pkg/daemon/ceph/osd/volume.go, v1.3.11). Newer releases still start it (spec.go, `CVMode == "lvm"`,
+    /// v1.20.6).
+    LvmOnPvc {
+        /// PVC of the OSD
+        pvc: String,
+    },
     /// OSD that is to get a PVC of its device set for its database or log, and there is no usable one.
     NoDatabasePvc {
         /// device set of the OSD
@@ -94,6 +103,11 @@ impl fmt::Display for PvcRefusal {
                 f,
                 "its PVC {pvc} has accessMode ReadWriteOncePod: no other pod can check its device while the OSD \
                  is running. Replace the OSD by a new one"
+            ),
+            Self::LvmOnPvc { pvc } => write!(
+                f,
+                "it is on a volume of LVM on its PVC {pvc} (Rook 1.3 and older), and osd-migrate recreates an OSD on \
+                 a PVC only if it is raw. Replace the OSD by a new one"
             ),
             Self::NoDatabasePvc { set, index: Some(index), template, why } => write!(
                 f,

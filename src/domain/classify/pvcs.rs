@@ -69,6 +69,7 @@ impl OfSet<'_> {
             | PvcRefusal::SetUnclear { .. }
             | PvcRefusal::PvcNoBlock { .. }
             | PvcRefusal::PvcOnePod { .. }
+            | PvcRefusal::LvmOnPvc { .. }
             | PvcRefusal::NoDatabasePvc { .. }
             | PvcRefusal::KeyInKms { .. }) => why,
         })?;

@@ -193,6 +193,9 @@ pub enum NodeProblem {
     Busy(String),
     /// Device or node are not as recorded. Nothing was touched.
     Refused(String),
+    /// A device that the new OSD is to get carries data of another owner. Nothing was touched, and no further
+    /// inspection changes that.
+    Foreign(String),
     /// A failure that may be retried.
     Failed(String),
 }
@@ -201,7 +204,9 @@ impl NodeProblem {
     /// Returns the sentence for people.
     pub fn message(&self) -> &str {
         match self {
-            Self::Busy(message) | Self::Refused(message) | Self::Failed(message) => message,
+            Self::Busy(message) | Self::Refused(message) | Self::Foreign(message) | Self::Failed(message) => {
+                message
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! State of the run as a whole.
 
+use std::collections::BTreeSet;
+
 use super::{LeftPvcs, Refusals};
+use crate::domain::osd::OsdId;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +48,33 @@ pub struct Run {
     /// PVCs on which a Job creates no OSD, because their devices are not blank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_pvcs: Option<LeftPvcs>,
+    /// OSDs that a Job made unencrypted while Rook rotates keys: Rook leaves the CronJobs of their rotation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unencrypted: Option<Unencrypted>,
+}
+
+/// OSDs on PVCs that a Job made unencrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Unencrypted {
+    /// uid of the Job. Another Job reports only its own OSDs.
+    pub job: String,
+    /// The OSDs.
+    pub osds: BTreeSet<OsdId>,
+}
+
+impl Run {
+    /// Notes an OSD that a Job made unencrypted.
+    pub fn note_unencrypted(&mut self, osd: OsdId, job: &str) {
+        let mut osds = self.unencrypted_by(job);
+        osds.insert(osd);
+        self.unencrypted = Some(Unencrypted { job: job.to_owned(), osds });
+    }
+
+    /// Returns the OSDs that a Job made unencrypted.
+    pub fn unencrypted_by(&self, job: &str) -> BTreeSet<OsdId> {
+        let of_job = self.unencrypted.as_ref().filter(|noted| noted.job == job);
+        of_job.map(|noted| noted.osds.clone()).unwrap_or_default()
+    }
 }
 
 /// Order of the owner to fence the CephCluster before an edit of it (`osd-migrate fence`).

@@ -53,6 +53,8 @@ pub struct Summary {
     /// OSDs that Rook would start to migrate itself once its operator is scaled up, because the CephCluster
     /// still confirms it.
     pub left_to_rook_at_0: BTreeSet<OsdId>,
+    /// OSDs that the run made unencrypted, and whose CronJobs of the key rotation Rook leaves.
+    pub rotations_left: BTreeSet<OsdId>,
     /// Nodes whose disks repeatedly could not be inspected.
     pub unseen_nodes: BTreeSet<NodeName>,
 }

@@ -81,6 +81,13 @@ pub enum Wait {
         /// time when the next one starts
         until: DateTime<Utc>,
     },
+    /// The node of the agents of a stopped OSD is lost, and its PersistentVolume could be on another node.
+    AgentNodeLost {
+        /// OSD that is stopped
+        osd: OsdId,
+        /// node of the agents
+        node: NodeName,
+    },
     /// A daemon is down that osd-migrate did not stop.
     #[strum(serialize = "stopped-externally")]
     NotOurStop {
@@ -168,6 +175,7 @@ impl Wait {
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
             | Self::AgentRests { .. }
+            | Self::AgentNodeLost { .. }
             | Self::NotOurStop { .. }
             | Self::Emptying { .. }
             | Self::Down { .. }
@@ -188,6 +196,7 @@ impl Wait {
             | Self::AgentSilent { osd, .. }
             | Self::AgentBusy { osd, .. }
             | Self::AgentRests { osd, .. }
+            | Self::AgentNodeLost { osd, .. }
             | Self::NotOurStop { osd }
             | Self::Emptying { osd, .. }
             | Self::Down { osd }
@@ -212,6 +221,7 @@ impl Wait {
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
             | Self::AgentRests { .. }
+            | Self::AgentNodeLost { .. }
             | Self::NotOurStop { .. }
             | Self::Emptying { .. }
             | Self::Down { .. }
@@ -259,6 +269,11 @@ impl fmt::Display for Wait {
                 f,
                 "{osd}: its node agent failed {failures} times, the last time: {why}. The next attempt starts at {}",
                 until.format("%H:%M:%SZ")
+            ),
+            Self::AgentNodeLost { osd, node } => write!(
+                f,
+                "{osd} is stopped, and its agents run on node {node} only, which is not Ready or no longer exists: \
+                 that node has the list of the fsids that were issued for {osd}. See: kubectl describe node {node}"
             ),
             Self::NotOurStop { osd } => write!(
                 f,

@@ -45,6 +45,24 @@ impl DeviceIdentity {
             && (!self.is_named() || traits.contains(&Some(true)))
     }
 
+    /// Returns whether `seen`, the device of a PVC, can be this device of the same PVC.
+    ///
+    /// A PersistentVolume that is attached again, perhaps to another node, gets another kernel name and
+    /// another place, and its names under `/dev/disk` depend on the rules of udev there. So only the size
+    /// must agree, and a serial number or a wwn that is known of both. PVC and PersistentVolume identify the
+    /// device by their uids (`PvcSame`).
+    pub fn is_same_volume_as(&self, seen: &Self) -> bool {
+        let differs = |recorded: Option<&str>, seen: Option<&str>| match (recorded, seen) {
+            (Some(recorded), Some(seen)) => recorded != seen,
+            (None, _) | (_, None) => false,
+        };
+        let is_same_kind = kind_of_wwn(self.wwn.as_deref()) == kind_of_wwn(seen.wwn.as_deref());
+        let wwn = |device: &'_ Self| device.wwn.clone().filter(|wwn| is_same_kind && !names_place(wwn));
+        self.size_bytes == seen.size_bytes
+            && !differs(self.serial.as_deref(), seen.serial.as_deref())
+            && !differs(wwn(self).as_deref(), wwn(seen).as_deref())
+    }
+
     /// Returns whether anything except its size and its place distinguishes it from another device: virtual
     /// disks often have no serial number.
     pub fn is_named(&self) -> bool {
@@ -81,6 +99,22 @@ impl DeviceIdentity {
             (None, None, None) => format!("unnamed disk of {} bytes", self.size_bytes),
         }
     }
+}
+
+/// Returns the kind of a wwn: `naa.`, `eui.`, `dm-uuid-`, `partuuid-`.
+///
+/// A volume has another kind of wwn on a node that reaches it by multipath than on one that does not.
+fn kind_of_wwn(wwn: Option<&str>) -> Option<&str> {
+    wwn.and_then(|wwn| wwn.split(['.', '-']).next())
+}
+
+/// Returns whether a wwn names the place where a device is attached.
+///
+/// Of an NVMe namespace without an identifier of its own, the kernel composes it: vendor, serial number and
+/// model of the controller, and the number of the namespace (Linux 4.6, commit 118472ab8532). Where all
+/// volumes of a node are namespaces of one controller, the number is that of the attachment.
+fn names_place(wwn: &str) -> bool {
+    wwn.starts_with("nvme.")
 }
 
 /// Returns what Rook calls a disk's type in the label `device-type` of a raw OSD's Deployment
@@ -127,6 +161,28 @@ mod tests {
         assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 101)));
         assert!(!recorded.is_same_as(&identity(&[], None, 100)), "nothing that names it is known any more");
         assert!(identity(&[], None, 7).is_same_as(&identity(&[], None, 7)));
+    }
+
+    #[test]
+    fn device_of_a_pvc_is_the_same_wherever_it_is_attached() {
+        let at = |path: &str, serial: Option<&str>, wwn: Option<&str>| DeviceIdentity {
+            by_path: [path.to_owned()].into(),
+            wwn: wwn.map(str::to_owned),
+            ..identity(&["scsi-0QEMU_a"], serial, 7)
+        };
+        let recorded = at("pci-4", Some("vol0a"), Some("naa.6a"));
+        let elsewhere = DeviceIdentity { by_id: ["nvme-b".to_owned()].into(), ..at("pci-5", None, None) };
+        assert!(recorded.is_same_volume_as(&elsewhere) && elsewhere.is_same_volume_as(&recorded));
+        assert!(recorded.is_same_volume_as(&at("pci-5", Some("vol0a"), Some("naa.6a"))));
+        for other in [at("pci-4", Some("vol0b"), None), at("pci-4", Some("vol0a"), Some("naa.6b"))] {
+            assert!(!recorded.is_same_volume_as(&other), "{other:?}");
+        }
+        assert!(!recorded.is_same_volume_as(&DeviceIdentity { size_bytes: 8, ..recorded.clone() }));
+        let nvme = |number: &str| at("pci-4", Some("S"), Some(&format!("nvme.1414-53-4d-{number}")));
+        assert!(nvme("00000001").is_same_volume_as(&nvme("00000002")), "the number of the attachment");
+        let multipath = at("pci-4", None, Some("dm-uuid-mpath-36a"));
+        assert!(recorded.is_same_volume_as(&multipath), "another kind of wwn says nothing");
+        assert!(!multipath.is_same_volume_as(&at("pci-4", None, Some("dm-uuid-mpath-36b"))));
     }
 
     #[test]

@@ -170,6 +170,7 @@ fn pvc(refusal: &PvcRefusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         refusal @ (PvcRefusal::NoSet { .. }
         | PvcRefusal::SetUnclear { .. }
         | PvcRefusal::NoDatabasePvc { .. }
+        | PvcRefusal::LvmOnPvc { .. }
         | PvcRefusal::KeyInKms { .. }) => write!(f, "{refusal}"),
     }
 }

@@ -168,6 +168,7 @@ impl<'a> OfSet<'a> {
             | PvcRefusal::NoSet { .. }
             | PvcRefusal::SetUnclear { .. }
             | PvcRefusal::NoDatabasePvc { .. }
+            | PvcRefusal::LvmOnPvc { .. }
             | PvcRefusal::KeyInKms { .. } => Obstacle::Pvc(refusal),
         }
     }

@@ -19,17 +19,31 @@ pub fn line_of_osd(osd: OsdId, view: View<'_>) -> Option<String> {
     class.migrates()?;
     let (fsid, target) = (slot.fsid?, classify::target_of(osd, view.seen)?);
     let host = slot.crush.as_ref()?.location.get("host").cloned().unwrap_or_default();
+    if view.daemon(osd)?.on_pvcs.is_some() {
+        let devices = on_pvcs(osd, view);
+        return Some(format!("{osd} on {host}, fsid {fsid}, {devices}, {class} -> {target}"));
+    }
     let metadata = slot.metadata.as_ref()?;
     let devices = match view.daemon(osd).and_then(|daemon| daemon.data_dir.clone()) {
         Some(directory) => directory,
         None if metadata.stable_devices.is_empty() => metadata.devices.join(" "),
         None => metadata.stable_devices.join(" "),
     };
-    let others = classify::pvcs_of(osd, view.seen).into_iter();
-    let others =
-        others.flat_map(|pvcs| pvcs.others().map(|(_, name)| format!(" PVC {name}")).collect::<Vec<_>>());
-    let devices = std::iter::once(devices).chain(others).collect::<String>();
     Some(format!("{osd} on {host}, fsid {fsid}, {devices}, {class} -> {target}"))
+}
+
+/// Returns the PVCs of an OSD with their PersistentVolumes.
+///
+/// The names of their devices depend on the node that the volumes are attached to.
+fn on_pvcs(osd: OsdId, view: View<'_>) -> String {
+    let described = |name: &String| {
+        let volume = view.seen.kube.pvcs.get(name).and_then(|pvc| pvc.volume.as_ref());
+        format!("PVC {name} ({})", volume.map_or("not bound", |volume| volume.name.as_str()))
+    };
+    let all = classify::pvcs_of(osd, view.seen).into_iter();
+    all.flat_map(|pvcs| pvcs.iter().map(|(_, name)| described(name)).collect::<Vec<_>>())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the line of a disk that becomes an OSD.

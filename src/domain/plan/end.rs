@@ -107,6 +107,13 @@ pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     Next::Finished(summary)
 }
 
+/// Adds the OSDs of this run that are unencrypted now, and whose CronJobs of the key rotation are left.
+pub(super) fn with_rotations(next: Next, view: View<'_>) -> Next {
+    let Next::Finished(mut summary) = next else { return next };
+    summary.rotations_left = view.ledger.run.unencrypted_by(&view.policy.run);
+    Next::Finished(summary)
+}
+
 /// Reports that Rook's operator, which the user scaled to 0, can be scaled up again.
 fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let Next::Finished(summary) = last else { return last };

@@ -24,17 +24,31 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
             if record.pvcs.is_some() { new_on_pvc::is_selected } else { available::is_selected };
         return view.is_confirmed() && !gate::is_cancelled(view) && is_selected(record, view);
     }
+    let daemon = view.daemon(record.osd);
+    view.is_confirmed()
+        && view.selects(record.osd)
+        && !is_undone(record, view)
+        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
+        && (has_no_node_now(record, view) || is_as_recorded(record, view))
+}
+
+/// Returns whether the OSD waits for a node: its Deployment is pinned to none, and its pod is not bound yet.
+///
+/// Class and target are unknown meanwhile. They are compared when the pod has a node, before the OSD is up.
+fn has_no_node_now(record: &Record, view: View<'_>) -> bool {
+    let is_unbound = view.daemon(record.osd).is_some_and(|daemon| daemon.node.is_none());
+    record.pvcs.is_some() && is_unbound && !view.is_up(record.osd)
+}
+
+/// Returns whether class, node, PVC and target of an existing OSD are as recorded and as approved.
+fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
     let class = view.slot(record.osd).map(|slot| classify::class_of(record.osd, slot, view.seen));
     let daemon = view.daemon(record.osd);
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
-    view.is_confirmed()
-        && view.selects(record.osd)
-        && changed(record.osd, view).is_none()
-        && !is_undone(record, view)
+    changed(record.osd, view).is_none()
         && (record.empty.is_none() || view.policy.empty != Empty::Never)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
-        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && has_same_pvcs(record, view)
         && match &record.strategy {
             Strategy::Directory { path, .. } => {

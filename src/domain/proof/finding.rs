@@ -23,6 +23,8 @@ pub struct DiskFinding {
     pub layer: Option<Layer>,
     /// Bytes that the new OSD may use, if that is not the whole device.
     pub usable_bytes: Option<u64>,
+    /// Data of another owner on a device that the new OSD is to get: no further inspection changes that.
+    pub foreign: Option<String>,
 }
 
 impl DiskFinding {
@@ -36,6 +38,7 @@ impl DiskFinding {
             elsewhere: BTreeMap::new(),
             layer: None,
             usable_bytes: None,
+            foreign: None,
         }
     }
 

@@ -96,10 +96,13 @@ pub fn parts_are_found(on: &OnPvcs, evidence: &Evidence) -> Result<(), String> {
 /// Checks that every existing piece is recorded: an unrecorded piece would be left behind without an owner.
 pub fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
     let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
-        (PieceLocation::Device(recorded), PieceLocation::Device(seen))
-        | (PieceLocation::Pvc { device: recorded, .. }, PieceLocation::Pvc { device: seen, .. }) => {
+        (PieceLocation::Device(recorded), PieceLocation::Device(seen)) => {
             a.role == b.role && recorded.is_same_as(seen)
         }
+        (
+            PieceLocation::Pvc { name: recorded_pvc, device: recorded, .. },
+            PieceLocation::Pvc { name: pvc, device: seen, .. },
+        ) => a.role == b.role && recorded_pvc == pvc && recorded.is_same_volume_as(seen),
         (PieceLocation::Volume { uuid: recorded, .. }, PieceLocation::Volume { uuid: seen, .. }) => {
             a.role == b.role && recorded == seen
         }

@@ -1,7 +1,7 @@
 //! Compares the traits of a disk with those of the recorded one.
 
 use crate::domain::guard::{Guard, passes};
-use crate::domain::inspection::Content;
+use crate::domain::inspection::{Content, NodeRequest};
 use crate::domain::osd::DeviceIdentity;
 
 /// Checks that the disk's traits are the recorded ones.
@@ -26,6 +26,36 @@ pub fn same_disk(recorded: &DeviceIdentity, seen: &DeviceIdentity, content: &Con
         device.by_path.first().cloned().unwrap_or_else(|| "an unknown place".to_owned())
     };
     Err(format!("a blank disk without a serial number at {}, expected at {}", place(seen), place(recorded)))
+}
+
+/// Checks the traits of the disk of a request, or of the device of its PVC, which may be attached anywhere.
+pub fn same_for(
+    request: &NodeRequest,
+    recorded: &DeviceIdentity,
+    seen: &DeviceIdentity,
+) -> Result<(), String> {
+    if request.pvcs.is_none() {
+        return same_device(recorded, seen);
+    }
+    if recorded.is_same_volume_as(seen) {
+        return Ok(());
+    }
+    Err(format!("expected the device {recorded:?}, found {seen:?}"))
+}
+
+/// Checks `same_for` of a disk whose content was read, and `same_disk` of a disk that is not on a PVC.
+///
+/// On a PVC a blank device needs no place: its PVC and its PersistentVolume identify it.
+pub fn same_content_for(
+    request: &NodeRequest,
+    recorded: &DeviceIdentity,
+    seen: &DeviceIdentity,
+    content: &Content,
+) -> Result<(), String> {
+    if request.pvcs.is_some() {
+        return same_for(request, recorded, seen);
+    }
+    same_disk(recorded, seen, content)
 }
 
 /// Selects the disks that a record can mean from those that fit it by their traits (`same_disk`).

@@ -1,7 +1,8 @@
 use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
-use crate::domain::proof::samples::{bluestore, cluster, device, fsid};
+use crate::domain::osd::pvc::PerPvc;
+use crate::domain::proof::samples::{bluestore, cluster, device, fsid, request};
 
 #[test]
 fn disk_with_another_serial_number_is_another_disk() {
@@ -41,4 +42,22 @@ fn disk_with_own_content_precedes_identical_blank_disks() {
     assert_eq!(of(&[&Content::Blank, &other], false), 1);
     assert_eq!(of(&[&Content::Blank, &Content::Blank], false), 2, "both match");
     assert_eq!((of(&[&other], false), of(&[&other], true)), (0, 1), "the only one is examined, and refused");
+}
+
+#[test]
+fn blank_device_of_a_pvc_is_known_wherever_it_is_attached() {
+    let on_host = request();
+    let on_pvc = NodeRequest { pvcs: Some(PerPvc::of_data("set1-data-0a".to_owned())), ..request() };
+    let (here, there) = (unnamed("pci-4"), unnamed("pci-5"));
+    assert!(same_content_for(&on_host, &here, &there, &Content::Blank).is_err());
+    assert_eq!(same_content_for(&on_pvc, &here, &there, &Content::Blank), Ok(()));
+    // What named it on one node may be unknown on another one.
+    assert!(same_for(&on_host, &device(), &there).is_err());
+    assert_eq!(same_for(&on_pvc, &device(), &there), Ok(()));
+    let other = DeviceIdentity { serial: Some("T".into()), ..there };
+    for content in [Content::Blank, Content::Other { what: "a signature of ext4".into() }] {
+        assert!(same_content_for(&on_pvc, &device(), &other, &content).unwrap_err().contains('T'));
+    }
+    let larger = DeviceIdentity { size_bytes: here.size_bytes + 1, ..here.clone() };
+    assert!(same_for(&on_pvc, &here, &larger).is_err());
 }

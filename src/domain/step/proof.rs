@@ -3,7 +3,7 @@
 use super::Step;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
-use crate::domain::inspection::{Evidence, NodeReport, NodeTask};
+use crate::domain::inspection::{Evidence, NodeProblem, NodeReport, NodeTask};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
 use crate::domain::osd::Weight;
@@ -18,19 +18,33 @@ impl Step<'_> {
         if let (DiskFact::Old | DiskFact::Blank, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }
-        if self.failed_too_often() {
+        let foreign = self.foreign_data();
+        if foreign.is_some() || self.failed_too_often() {
             // The OSD is stopped, but nothing is lost yet: it is started again first, and quarantined
             // afterwards.
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
                 self.restart()
             } else {
-                self.quarantine(self.agent_trouble())
+                self.quarantine(foreign.unwrap_or_else(|| self.agent_trouble()))
             };
         }
         if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.view.seen) {
             return self.make_agent(NodeTask::Inspect);
         }
         self.save_attempt(NodeTask::Inspect)
+    }
+
+    /// Returns why the OSD can't be proven, if a device that it is to get carries data of another owner.
+    ///
+    /// Another inspection would find the same. Any other failure may pass, and is retried.
+    fn foreign_data(&self) -> Option<String> {
+        let report = self.report().filter(|_| self.record.evidence.is_none())?;
+        let Some(NodeProblem::Foreign(why)) = &report.problem else { return None };
+        let osd = self.record.osd.0;
+        Some(format!(
+            "a device that it is to get carries foreign data: {why}. Make the device blank if nothing on it is needed, \
+             or give the PVC another PersistentVolume; then: osd-migrate -n NAMESPACE retry osd.{osd}"
+        ))
     }
 
     /// Saves the proof of the first inspection, which must be read again later.

@@ -13,7 +13,7 @@ use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
-use crate::domain::osd::{DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, pvc};
+use crate::domain::osd::{DeviceIdentity, Epoch, Kind, Mode, OsdFsid, OsdId, pvc};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::temporary::{INTENT_MINUTES, drains, flags, marked_out};
 use crate::domain::{places, provision};
@@ -165,7 +165,7 @@ impl Step<'_> {
             return Next::Wait(Wait::NotOurStop { osd });
         }
         // A taint was added after its Deployment was created: its pod would wait for ever.
-        let node_object = self.view.node(&self.record.node);
+        let node_object = self.view.node_of(osd).and_then(|node| self.view.node(node));
         let add =
             node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         if let Some(add) = add.filter(|add| !add.is_empty()) {
@@ -286,6 +286,9 @@ impl Step<'_> {
     fn closed(&self) -> Ledger {
         let record = self.record;
         let mut ledger = self.view.ledger.without(record.osd);
+        if self.leaves_rotation() {
+            ledger.run.note_unencrypted(record.osd, &self.view.policy.run);
+        }
         let was_free = record.is_new() || record.is_in_directory();
         let disk = record.device().map(DeviceIdentity::stable_name);
         if let (true, Some(_), Some(disk)) = (was_free, record.new, disk)
@@ -303,6 +306,17 @@ impl Step<'_> {
             work.inventory += 1;
         }
         ledger
+    }
+
+    /// Returns whether Rook leaves the CronJob that rotates the key of an OSD which is unencrypted now.
+    ///
+    /// Rook deletes these CronJobs only when it no longer rotates keys, and the Deployment that owns this one
+    /// keeps its uid (key_rotation.go, `reconcileKeyRotationCronJob`, v1.20.6).
+    fn leaves_rotation(&self) -> bool {
+        let record = self.record;
+        let was_encrypted = record.class.migrates().is_some_and(Kind::is_encrypted);
+        let is_plain = record.pvcs.is_some() && record.new.is_some() && !record.target.encrypted;
+        self.view.seen.kube.declaration.rotates_keys && was_encrypted && is_plain
     }
 
     /// Closes the record, one step an iteration: flags, fence, objects created for the record, and last the

@@ -39,8 +39,8 @@ impl K8s {
         if let Err(error) = expect_startable(deploy) {
             return Ok(Admission::Refused(error.to_string()));
         }
-        let node_object = self.node_object(&deploy.node).await?;
-        let frame = self.frame(declaration, cluster, &node_object.hostname);
+        let hostname = self.hostname_for(deploy).await?;
+        let frame = self.frame(declaration, cluster, &hostname);
         if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (&deploy.pvcs, &deploy.fresh) {
             return match self.made_from(source, deploy, pvcs, &frame).await {
                 Ok(new) => self.admits_new(deploy, new).await,

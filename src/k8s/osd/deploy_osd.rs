@@ -43,8 +43,8 @@ impl K8s {
         if let Some(fresh) = &deploy.fresh {
             return self.deploy_fresh(deploy, fresh, declaration, cluster).await;
         }
-        let node_object = self.node_object(&deploy.node).await?;
-        let frame = self.frame(declaration, cluster, &node_object.hostname);
+        let hostname = self.hostname_for(deploy).await?;
+        let frame = self.frame(declaration, cluster, &hostname);
         let Some(found) = self.osd_deployment(deploy.osd).await? else {
             let (_, old) = self.backed_up_deployment(deploy.osd, &deploy.record).await?;
             let new = next_deployment(deploy, &old, &frame)?;
@@ -70,6 +70,16 @@ impl K8s {
         self.backed_up_deployment(deploy.osd, &deploy.record).await?;
         self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
         Ok(Deployed::Deleting)
+    }
+
+    /// Returns the host name to which the Deployment of an OSD is pinned; empty if the OSD is on PVCs.
+    ///
+    /// On PVCs the placement stays as found, and the recorded node may be gone: it is not asked for.
+    pub(super) async fn hostname_for(&self, deploy: &Deploy) -> Result<String, K8sError> {
+        if deploy.pvcs.is_some() {
+            return Ok(String::new());
+        }
+        Ok(self.node_object(&deploy.node).await?.hostname)
     }
 
     /// Creates the Deployment of a finished OSD, as `deploy` does for a new one, if there is none.

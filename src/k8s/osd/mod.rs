@@ -3,6 +3,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `fields`, `daemon`, `daemon_data`, `daemon_pvcs` | readers of a Deployment |
+//! | `daemons` | all Deployments of OSDs, with their pods and nodes |
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
 //! | `osd_on_pvc`, `pvc_encryption`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
@@ -13,6 +14,7 @@ mod admission;
 pub(crate) mod daemon;
 mod daemon_data;
 pub(crate) mod daemon_pvcs;
+pub(crate) mod daemons;
 #[cfg(test)]
 mod databases_on_pvc_tests;
 mod declared_osd;

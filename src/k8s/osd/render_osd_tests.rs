@@ -46,6 +46,7 @@ pub(crate) fn declaration() -> Declaration {
         storage: Storage::default(),
         pg_healthy_regex: None,
         kms: None,
+        rotates_keys: false,
     }
 }
 

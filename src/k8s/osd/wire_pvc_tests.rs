@@ -1,4 +1,4 @@
-//! The exact requests that start a recreated OSD on a PVC.
+//! The exact requests that start a recreated OSD on a PVC. None asks for its node, which may be gone.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,10 @@ use crate::domain::observation::Admission;
 use crate::k8s::osd::osd_on_pvc::tests::{on_pvc, on_pvcs};
 use crate::k8s::osd::render_osd::tests::declaration;
 use crate::k8s::osd::rook_pvc_shapes::{DB, Rook, Shape};
-use crate::k8s::wire::{BACKUP, Exchange, FIND, PUT, list, on, play};
+use crate::k8s::wire::{BACKUP, FIND, PUT, list, on, play};
 use crate::k8s::{Deployed, K8s, K8sError, STOPPED};
 
 const FSID: &str = "6a1b2c3d-0000-4000-8000-000000000001";
-
-fn node() -> Exchange {
-    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
-    on("GET /api/v1/nodes/h1.example", 200, node)
-}
 
 /// Returns the Deployment of the old OSD as the API server has it: plain, stopped for record `r1`.
 fn stopped() -> Value {
@@ -55,7 +50,6 @@ fn assert_reshaped(body: &Value) {
 #[tokio::test]
 async fn osd_on_pvc_is_deployed_by_one_put_of_the_found_object() {
     let script = vec![
-        node(),
         on(FIND, 200, list(&[stopped()])),
         on(PUT, 200, stopped()).with(|body| {
             assert_reshaped(&body);
@@ -72,7 +66,6 @@ async fn osd_on_pvc_without_deployment_is_created_from_the_backup() {
         "data": {"deployment": stopped().to_string()}});
     let create = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";
     let script = vec![
-        node(),
         on(FIND, 200, list(&[])),
         on(BACKUP, 200, backup),
         on(create, 201, stopped()).with(|body| {
@@ -86,7 +79,7 @@ async fn osd_on_pvc_without_deployment_is_created_from_the_backup() {
 
 #[tokio::test]
 async fn osd_on_pvc_of_unknown_shape_is_not_written() {
-    let script = vec![node(), on(FIND, 200, list(&[without_copy()]))];
+    let script = vec![on(FIND, 200, list(&[without_copy()]))];
     let error = play(script, deploy).await.unwrap_err();
     assert!(matches!(error, K8sError::Malformed { .. }), "a person has to decide: {error}");
     let error = error.to_string();
@@ -98,7 +91,6 @@ async fn osd_on_pvc_of_unknown_shape_is_not_written() {
 async fn dry_run_before_the_stop_is_of_the_reshaped_deployment() {
     let dry = "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&dryRun=All&fieldManager=osd-migrate";
     let script = vec![
-        node(),
         on(FIND, 200, list(&[stopped()])),
         on(dry, 200, stopped()).with(|body| {
             assert_reshaped(&body);
@@ -107,7 +99,7 @@ async fn dry_run_before_the_stop_is_of_the_reshaped_deployment() {
     ];
     let admits = async |k8s: &K8s| k8s.admits(&on_pvc(true), &declaration(), &FSID.parse().unwrap()).await;
     assert_eq!(play(script, admits).await.unwrap(), Admission::Admitted);
-    let script = vec![node(), on(FIND, 200, list(&[without_copy()]))];
+    let script = vec![on(FIND, 200, list(&[without_copy()]))];
     let Admission::Refused(why) = play(script, admits).await.unwrap() else { panic!("it would be stopped") };
     assert!(why.contains("it has no container `blkdevmapper`"), "{why}");
 }
@@ -123,10 +115,8 @@ async fn database_on_a_pvc_is_in_the_dry_run_and_in_the_put() {
     }
     let dry = PUT.replace('?', "?&dryRun=All");
     let script = vec![
-        node(),
         on(FIND, 200, list(&[stopped()])),
         on(&dry, 200, stopped()).with(|body| expect_database(&body)),
-        node(),
         on(FIND, 200, list(&[stopped()])),
         on(PUT, 200, stopped()).with(|body| expect_database(&body)),
     ];

@@ -242,6 +242,7 @@ pub(crate) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         storage: storage::declared(&spec),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
         kms: (!kms.is_empty()).then_some(kms),
+        rotates_keys: yes("/security/keyRotation/enabled"),
     })
 }
 

@@ -26,7 +26,8 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         // The key is asked first: without it, a LUKS header of this record can't be read either.
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
-    let refused = luks::check_key(host, request).err().or_else(|| foreign_layers(request, host, &search));
+    let refused = luks::check_key(host, request).err().or_else(|| foreign_data(request, &search));
+    let refused = refused.or_else(|| foreign_layers(request, host, &search));
     let blank = match &search {
         Search::One(found) if request.looks_for_blank() => {
             Some(available(host, request, &found.disk, &found.examine.content).await)
@@ -64,6 +65,16 @@ fn add_blank(
         Err(error) => return Some(error),
     }
     None
+}
+
+/// Returns the error for data of another owner on a device that the new OSD is to get.
+///
+/// Asked before the OSD is stopped.
+fn foreign_data(request: &NodeRequest, search: &Search) -> Option<NodeError> {
+    let Search::One(found) = search else { return None };
+    let why =
+        found.examine.foreign.clone().filter(|_| request.evidence.is_none() && !request.looks_for_blank())?;
+    Some(NodeError::Foreign(why))
 }
 
 /// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.

@@ -76,7 +76,7 @@ pub(super) async fn prove_again(
     let &Order { request, evidence, host, .. } = order;
     // An agent that was frozen for an hour must not wipe an OSD that was re-registered meanwhile.
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
-    same_disk::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
+    same_disk::same_for(request, &evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
         (Verdict::WipeOld, Proof::Partitions { parts, .. }) => {
             let seen = partitions::reread(disk, parts).await?;
@@ -95,7 +95,7 @@ pub(super) async fn prove_again(
             let disk = disk.again(&host.sys_block, &host.dev)?;
             let now = content::examine(&disk, search::reading(host, request, Sharing::No)).await?;
             let now = within::within(host, &disk, now, &LvmCache::default(), request, Moment::Held).await?;
-            same_disk::same_disk(&evidence.device, &disk.identity, &now.content)
+            same_disk::same_content_for(request, &evidence.device, &disk.identity, &now.content)
                 .map_err(NodeError::Refused)?;
             let issued = issued::of(request, host)?;
             let verdict_of = |now| verdict::verdict(request, evidence, &issued, now);

@@ -38,15 +38,11 @@ pub(crate) async fn recorded(
     sharing: Sharing,
 ) -> Result<Search, NodeError> {
     let disk = device(host, Role::Block, pvc).await?;
-    let other = |why: String| Search::None(format!("PVC {pvc} leads to another disk than recorded: {why}"));
     // Another disk is not even examined: its LUKS header would be opened.
-    if let Err(why) = same_disk::same_device(&evidence.device, &disk.identity) {
-        return Ok(other(why));
+    if let Err(why) = same_disk::same_for(request, &evidence.device, &disk.identity) {
+        return Ok(Search::None(format!("PVC {pvc} leads to another disk than recorded: {why}")));
     }
     let examine = examine(host, &disk, request, sharing).await?;
-    if let Err(why) = same_disk::same_disk(&evidence.device, &disk.identity, &examine.content) {
-        return Ok(other(why));
-    }
     Ok(Search::One(Box::new(FoundDisk { disk, examine, volume: None })))
 }
 

@@ -99,7 +99,7 @@ impl Part<'_> {
         verdict: &Verdict,
     ) -> Result<bool, NodeError> {
         if let Some((device, _)) = part::recorded(evidence, self.role) {
-            same_disk::same_device(device, &self.disk.identity).map_err(NodeError::Refused)?;
+            same_disk::same_for(request, device, &self.disk.identity).map_err(NodeError::Refused)?;
         }
         let carried = self.examine(host, request, &issued::of(request, host)?).await?;
         part_is_to_be_cleared(self.role, self.pvc, verdict, &carried.seen).map_err(NodeError::Refused)

@@ -137,10 +137,22 @@ async fn foreign_database_stops_the_rebuild_and_is_spared() {
 async fn database_on_another_device_than_recorded_is_refused() {
     let mut scene = Scene::new();
     let mut other = db_on(&scene.path());
-    other.disk.identity.by_id = ["virtio-other".to_owned()].into();
+    other.disk.identity.size_bytes += 512;
     scene.evidence = evidence(&scene.request, &other, Some(OLD_HEADER));
     let why = scene.hold(&Verdict::WipeOld).await.unwrap_err();
-    assert!(matches!(&why, NodeError::Refused(why) if why.starts_with("expected the disk")), "{why}");
+    assert!(matches!(&why, NodeError::Refused(why) if why.starts_with("expected the device")), "{why}");
+}
+
+#[tokio::test]
+async fn database_on_a_volume_with_other_names_is_cleared() {
+    let mut scene = Scene::new();
+    scene.fill(&header(OLD_HEADER));
+    let mut before = db_on(&scene.path());
+    before.disk.identity.by_id = ["scsi-elsewhere".to_owned()].into();
+    before.disk.identity.by_path = ["pci-elsewhere".to_owned()].into();
+    before.disk.identity.serial = Some("only-known-elsewhere".to_owned());
+    scene.evidence = evidence(&scene.request, &before, Some(OLD_HEADER));
+    assert!(scene.hold(&Verdict::WipeOld).await.unwrap().is_to_be_cleared);
 }
 
 #[test]

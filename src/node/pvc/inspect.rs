@@ -41,14 +41,46 @@ pub(crate) async fn complete(
         return Ok(examine);
     }
     let parts = part::all(host, request).await?;
+    complete_with(host, request, data, examine, &parts, new).await
+}
+
+/// Completes the finding by these parts. `new`: the finished OSD that the data is, if it is not the old one.
+async fn complete_with(
+    host: &Host,
+    request: &NodeRequest,
+    data: &Disk,
+    examine: DiskFinding,
+    parts: &[Part<'_>],
+    new: Option<OsdFsid>,
+) -> Result<DiskFinding, NodeError> {
     let found = match new {
-        Some(fsid) => are_of_new(host, request, &parts, fsid).await?.map(|()| Vec::new()),
-        None => of_old(host, request, data, &parts).await?,
+        Some(fsid) => {
+            let are_of_new = are_of_new(host, request, parts, fsid).await?;
+            are_of_new.map(|()| Vec::new()).map_err(Unclear::for_now)
+        }
+        None => of_old(host, request, data, parts).await?,
     };
     Ok(match found {
         Ok(auxiliary) => DiskFinding { auxiliary, ..examine },
-        Err(why) => DiskFinding::other(format!("{}, but {why}", examine.content), examine.about),
+        Err(Unclear { why, is_foreign }) => DiskFinding {
+            foreign: is_foreign.then(|| why.clone()),
+            ..DiskFinding::other(format!("{}, but {why}", examine.content), examine.about)
+        },
     })
+}
+
+/// Why a part of an OSD is unclear.
+#[derive(Debug, PartialEq, Eq)]
+struct Unclear {
+    why: String,
+    /// The device carries data of another owner: another inspection finds the same.
+    is_foreign: bool,
+}
+
+impl Unclear {
+    fn for_now(why: String) -> Self {
+        Self { why, is_foreign: false }
+    }
 }
 
 /// Returns the fsid of the finished OSD in place of the old one, if the data is that of such an OSD.
@@ -74,20 +106,21 @@ async fn of_old(
     request: &NodeRequest,
     data: &Disk,
     parts: &[Part<'_>],
-) -> Result<Result<Vec<Piece>, String>, NodeError> {
+) -> Result<Result<Vec<Piece>, Unclear>, NodeError> {
     let issued = issued::of(request, host)?;
     let mut pieces = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let others = std::iter::once(data).chain(parts.iter().take(at).map(|part| &part.disk));
         if let Err(why) = part.is_fit(others, request) {
-            return Ok(Err(why));
+            return Ok(Err(Unclear::for_now(why)));
         }
         let carried = part.examine(host, request, &issued).await?;
         match carried.seen {
             PieceSeen::Blank => {}
             PieceSeen::Old => pieces.push(part.to_piece(carried.luks)),
             other @ (PieceSeen::Ours | PieceSeen::Other(_) | PieceSeen::Missing) => {
-                return Ok(Err(format!("{} carries {other}", part.described())));
+                let (why, is_foreign) = (format!("{} carries {other}", part.described()), carried.is_foreign);
+                return Ok(Err(Unclear { why, is_foreign }));
             }
         }
     }

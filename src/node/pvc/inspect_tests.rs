@@ -65,13 +65,25 @@ async fn parts_of_the_old_osd_are_its_pieces_and_others_are_named() {
     assert_eq!(of_old(&host, &request, &data, &parts).await.unwrap(), Ok(Vec::new()), "a blank device");
     put(&db.disk.node, 0, &header(OLD_HEADER));
     assert_eq!(of_old(&host, &request, &data, &parts).await.unwrap(), Ok(recorded.auxiliary));
-    for (bytes, said) in [
-        (header("u"), "LUKS u, not open"),
-        (Tombstone::of(&request).to_sector().unwrap().to_vec(), "an unfinished part of the new OSD"),
+    let foreign = NodeRequest { osd: OsdId(7), ..request.clone() };
+    let stone = |request: &NodeRequest| Tombstone::of(request).to_sector().unwrap().to_vec();
+    // Only what belongs to another owner is final: a mapping may be open at the next inspection.
+    for (bytes, said, is_foreign) in [
+        (header("u"), "LUKS u, not open", false),
+        (stone(&request), "an unfinished part of the new OSD", false),
+        (stone(&foreign), "a tombstone for osd.7", true),
+        (b"x".to_vec(), "data without a signature", true),
     ] {
+        put(&db.disk.node, 0, &[0; 4096]);
         put(&db.disk.node, 0, &bytes);
-        let why = of_old(&host, &request, &data, &parts).await.unwrap().unwrap_err();
-        assert_eq!(why, format!("PVC {DB} for its block.db carries {said}"));
+        let unclear = of_old(&host, &request, &data, &parts).await.unwrap().unwrap_err();
+        let why = format!("PVC {DB} for its block.db carries {said}");
+        assert!(unclear.why.starts_with(&why), "{unclear:?}");
+        assert_eq!(unclear.is_foreign, is_foreign, "{unclear:?}");
+        let proof = Some(recorded.proof.clone());
+        let old = DiskFinding { proof, ..DiskFinding::plain(Content::Blank, Some(request.old)) };
+        let found = complete_with(&host, &request, &data, old, &parts, None).await.unwrap();
+        assert_eq!((found.foreign, found.proof), (is_foreign.then_some(unclear.why), None));
     }
 }
 

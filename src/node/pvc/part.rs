@@ -30,11 +30,20 @@ pub(super) struct Carried {
     pub(super) seen: PieceSeen,
     /// uuid of the LUKS header, if the OSD's part is encrypted
     pub(super) luks: Option<String>,
+    /// The bytes on the device belong to another owner. What is unclear for another reason, such as a closed
+    /// mapping, is not foreign.
+    pub(super) is_foreign: bool,
 }
 
 impl Carried {
+    /// Returns the content of a device without a LUKS header, as its bytes show it.
     fn plain(seen: PieceSeen) -> Self {
-        Self { seen, luks: None }
+        Self { is_foreign: matches!(seen, PieceSeen::Other(_)), seen, luks: None }
+    }
+
+    /// Returns something that is on the device and may be gone at the next inspection.
+    fn in_use(layer: String) -> Self {
+        Self { seen: PieceSeen::Other(layer), luks: None, is_foreign: false }
     }
 }
 
@@ -120,7 +129,7 @@ impl Part<'_> {
                 Some(Some(label)) => self.labelled(&label, request, issued),
             }
         };
-        Ok(Carried { seen, luks: Some(header.uuid.clone()) })
+        Ok(Carried { seen, luks: Some(header.uuid.clone()), is_foreign: false })
     }
 
     /// Returns the finding, or what is on the device that is neither the OSD's nor of an agent.
@@ -130,7 +139,7 @@ impl Part<'_> {
         }
         let header = found.luks.as_deref();
         match stack::foreign_on_part(host, &self.disk, header, request.old, (self.pvc, self.role)) {
-            Some(layer) => Carried::plain(PieceSeen::Other(layer)),
+            Some(layer) => Carried::in_use(layer),
             None => found,
         }
     }

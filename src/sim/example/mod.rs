@@ -27,8 +27,8 @@ pub use noise::{
     two_in_line, two_without_a_device, with_a_sick_osd,
 };
 pub use pvcs::{
-    DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_gets_database, pvc_to_be_encrypted,
-    pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
+    DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_gets_database, pvc_portable,
+    pvc_to_be_encrypted, pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
 };
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};

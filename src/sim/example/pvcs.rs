@@ -36,6 +36,23 @@ pub fn pvc_to_be_plain() -> World {
     on_a_pvc(true)
 }
 
+/// Returns `pvc_to_be_encrypted` with a portable OSD, on a volume of a CSI driver without a serial number.
+pub fn pvc_portable() -> World {
+    let mut world = on_a_pvc(false);
+    let (osd, disk) = (OsdId(0), "disk-0");
+    world.pvcs.attachable.insert(disk.to_owned());
+    if let Some(found) = world.disks.get_mut(disk) {
+        (found.identity.by_id, found.identity.serial) = ([].into(), None);
+        found.identity.by_path = ["csi-lun-1".to_owned()].into();
+    }
+    // In CRUSH, the host of a portable OSD is its PVC.
+    if let Some(item) = world.ceph.slots.get_mut(&osd).and_then(|slot| slot.crush.as_mut()) {
+        item.location.insert("host".to_owned(), PVC.to_owned());
+    }
+    world.reshape(osd);
+    world
+}
+
 /// Returns `pvc_to_be_encrypted` with an OSD whose database is on another PVC, and stays on that PVC.
 pub fn pvc_with_database() -> World {
     let mut world = on_a_pvc(false);

@@ -344,6 +344,7 @@ fn kube() -> Kube {
             storage: Storage::default(),
             pg_healthy_regex: None,
             kms: None,
+            rotates_keys: false,
         },
         cluster_version: "1".to_owned(),
         fence: None,

@@ -251,7 +251,21 @@ fn encrypted_osd_with_a_database_is_migrated_alike() {
         let daemon = w.daemon(RAW);
         (daemon.mode, daemon.opens_encryption) = (Some(Mode::Lvm), false);
     };
-    assert!(not_built(RAW, on_lvm).contains("LVM on a PVC"));
+    let lvm_on_pvc = || Class::Refused(PvcRefusal::LvmOnPvc { pvc: PVC.to_owned() }.into());
+    assert_eq!(class_of(&World::new().with(on_lvm), RAW), lvm_on_pvc());
+    // Rook 1.2 named no mode. Also an OSD that is as declared otherwise is reported.
+    let of_rook_1_2 = |w: &mut World| {
+        on_pvc(w);
+        w.daemon(RAW).mode = None;
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+    };
+    assert_eq!(class_of(&World::new().with(of_rook_1_2), RAW), lvm_on_pvc());
+    // A volume of LVM below the PVC is the device of the PVC, and its OSD is raw.
+    let on_a_volume = |w: &mut World| {
+        on_pvc(w);
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+    };
+    assert_eq!(class_of(&World::new().with(on_a_volume), RAW), Class::Conforming);
 }
 
 #[test]

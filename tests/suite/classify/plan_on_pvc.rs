@@ -55,6 +55,38 @@ fn approved_plan_names_the_pvc_whose_device_is_cleared() {
         let view = osd_migrate::domain::view::View { policy: &policy, ledger: &ledger, seen: &seen };
         plan::line_of_osd(osd_migrate::domain::osd::OsdId(0), view).unwrap()
     };
-    assert!(line(&example::pvc_with_database()).contains(&format!(" PVC {}", example::DB_PVC)));
-    assert!(!line(&example::pvc_to_be_encrypted()).contains("PVC"));
+    let encrypted = line(&example::pvc_to_be_encrypted());
+    assert!(encrypted.contains(", PVC set1-data-0a (pv-data), "), "{encrypted}");
+    let database = line(&example::pvc_with_database());
+    assert!(database.contains(" (pv-data) PVC set1-metadata-0b (pv-metadata), "), "{database}");
+    // Another PersistentVolume is another device, and a plan that names the first one does not cover it.
+    let mut other = example::pvc_to_be_encrypted();
+    other.kube.pvcs.get_mut(example::PVC).unwrap().volume.as_mut().unwrap().name = "pv-other".to_owned();
+    assert!(line(&other).contains("(pv-other)"));
+}
+
+#[test]
+fn plan_says_to_fence_rook_before_a_device_set_is_edited() {
+    let said = |world: &World| show::before_an_edit(&world.observe(|_| plan::Questions::default()));
+    let world = example::pvc_alongside_rook();
+    let text = said(&world).unwrap();
+    assert!(
+        text.contains("before you edit `encrypted`") && text.ends_with("osd-migrate -n NAMESPACE fence"),
+        "{text}"
+    );
+    let mut edited = world.clone();
+    edited.kube.declaration.storage.sets[0].encrypted = true;
+    let text = said(&edited).unwrap();
+    assert!(text.contains("starts osd.1 as their device sets declare") && text.ends_with(" fence"), "{text}");
+    // An older Rook honours no fence: it is scaled down.
+    let mut old = world.clone();
+    old.kube.operator.as_mut().unwrap().honours_fence = false;
+    assert!(said(&old).unwrap().ends_with("scale deployment rook-ceph-operator --replicas=0"));
+    let mut fenced = world.clone();
+    fenced.kube.fence = Some("true".to_owned());
+    let mut away = world;
+    (away.kube.operator.as_mut().unwrap().replicas, away.kube.operator.as_mut().unwrap().pods) = (0, 0);
+    for silent in [fenced, away, example::with_rook(), example::pvc_to_be_encrypted()] {
+        assert_eq!(said(&silent), None);
+    }
 }

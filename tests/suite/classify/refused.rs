@@ -19,7 +19,7 @@ fn incomplete_osd_is_refused_with_what_is_missing() {
         refused(BY_HAND, |w| drop(w.seen.kube.nodes.remove(&NodeName("h1".to_owned())))),
         Refusal::NoNode("h1".to_owned())
     );
-    assert_eq!(refused(BY_HAND, |w| w.daemon(BY_HAND).node = None), Refusal::NoNode("(unknown)".to_owned()));
+    assert_eq!(refused(BY_HAND, |w| w.daemon(BY_HAND).node = None), Refusal::NoPod(BY_HAND));
 }
 
 #[test]

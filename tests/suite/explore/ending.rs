@@ -250,6 +250,7 @@ fn is_permanent(wait: &Wait, state: &State) -> bool {
         Wait::Agent { .. }
         | Wait::AgentRests { .. }
         | Wait::Emptying { .. }
+        | Wait::AgentNodeLost { .. }
         | Wait::Down { .. }
         | Wait::RookDeploys { .. }
         | Wait::Up { .. }

@@ -176,6 +176,7 @@ fn each_end_of_a_run_is_quoted() {
         "quarantined_in_progress",
         "withheld_from_rook",
         "reshaped_by_rook",
+        "rotations_left",
         "fenced_by_its_owner",
         "operator_at_0",
         "not_migrated",

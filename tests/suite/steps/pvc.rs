@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::act::Deploy;
 use osd_migrate::domain::device_set::DeviceSet;
-use osd_migrate::domain::inspection::{Piece, PieceLocation};
+use osd_migrate::domain::inspection::{NodeProblem, Piece, PieceLocation};
 use osd_migrate::domain::ledger::RecordedPvc;
 use osd_migrate::domain::observation::{OnPvcs, Pvc};
 use osd_migrate::domain::osd::pvc::PerPvc;
@@ -233,4 +233,29 @@ fn osd_whose_database_was_not_found_on_its_pvc_is_not_stopped() {
     }
     // An OSD that is to get its first database has none.
     check!(inspected(false, &[]), Next::Save { why: Saving::Proof, .. });
+}
+
+#[test]
+fn foreign_data_on_a_database_pvc_is_final_at_once() {
+    let problem = |problem: fn(String) -> NodeProblem| {
+        let why = format!("PVC {DB_PVC} for its block.db carries a signature of xfs");
+        to_migrate(true).saved("record").report_with(RAW, |report| {
+            report.problem = Some(problem(why));
+            report.inspection.as_mut().unwrap().evidence = None;
+            report.inspection.as_mut().unwrap().content = Content::Other { what: "UNCLEAR".to_owned() };
+        })
+    };
+    let next = problem(NodeProblem::Foreign).plan();
+    let why = quarantine(&next).unwrap();
+    assert!(
+        why.contains(DB_PVC) && why.contains("a signature of xfs") && why.contains("retry osd.5"),
+        "{why}"
+    );
+    // Anything else may pass.
+    for other in [NodeProblem::Refused, NodeProblem::Failed] {
+        check!(
+            problem(other).plan(),
+            Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
+        );
+    }
 }

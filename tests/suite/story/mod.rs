@@ -14,6 +14,7 @@ mod freeze;
 mod new_osds;
 mod new_pvcs;
 pub(crate) mod play;
+mod portable;
 mod pvcs;
 mod rook;
 mod temporary;

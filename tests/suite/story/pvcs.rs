@@ -3,6 +3,7 @@
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
+use osd_migrate::run::End;
 use osd_migrate::sim::example;
 
 use super::crash::Crashes;
@@ -41,6 +42,23 @@ fn osd_on_pvcs_is_recreated_with_its_database() {
         assert_eq!(play.run(), Play::finished());
         has_database(&play);
         play.assert_again_nothing();
+    }
+}
+
+#[test]
+fn run_names_key_rotations_of_osds_no_longer_encrypted() {
+    for (world, rotates, left) in [
+        (example::pvc_to_be_plain(), true, Some(OSD)),
+        (example::pvc_to_be_plain(), false, None),
+        (example::pvc_to_be_encrypted(), true, None),
+    ] {
+        let play = Play::over(world, 1);
+        play.sim.borrow_mut().world.kube.declaration.rotates_keys = rotates;
+        let Some(Ok(End::Finished(summary))) = play.run() else { panic!("{:?}", play.log.borrow()) };
+        assert_eq!(summary.rotations_left, left.into_iter().collect());
+        let said = play.log.borrow().last().cloned().unwrap_or_default();
+        let command = "delete cronjob --ignore-not-found rook-ceph-osd-key-rotation-0";
+        assert_eq!(said.contains(command), left.is_some(), "{said}");
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn declaration() -> Declaration {
         storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
         kms: None,
+        rotates_keys: false,
     }
 }
 

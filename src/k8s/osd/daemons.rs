@@ -1,0 +1,179 @@
+//! Deployments of OSDs with their pods and nodes, combined from lists. Pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::domain::observation::{Daemon, Node, Pod};
+use crate::domain::osd::{NodeName, OsdId};
+use crate::k8s::osd::daemon;
+use crate::k8s::pods;
+
+/// A pod of an OSD that is not terminal.
+pub(crate) struct OsdPod {
+    /// OSD of the pod, by its label.
+    pub(crate) osd: Option<OsdId>,
+    pod: Pod,
+    is_deleted: bool,
+}
+
+/// Returns Deployments by OSD, each with its pods, and ambiguities.
+///
+/// If an OSD has two Deployments, the first stays, and an ambiguity names both: no act on that OSD will find
+/// exactly one.
+pub(crate) fn daemons(
+    parsed: Vec<Result<daemon::Parsed, String>>,
+    pods: Vec<OsdPod>,
+    nodes: &BTreeMap<NodeName, Node>,
+) -> (BTreeMap<OsdId, Daemon>, Vec<String>) {
+    let (mut daemons, mut ambiguities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
+    let by_hostname: BTreeMap<&str, &NodeName> =
+        nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
+    for one in parsed {
+        let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
+            Ok(parsed) => parsed,
+            Err(ambiguity) => {
+                ambiguities.push(ambiguity);
+                continue;
+            }
+        };
+        if let Some(hostname) = hostname {
+            let name = by_hostname.get(hostname.as_str()).map_or(NodeName(hostname), |name| (*name).clone());
+            daemon.node = Some(name);
+        }
+        if let Some(other) = daemons.get(&osd) {
+            ambiguities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
+        } else {
+            daemons.insert(osd, daemon);
+        }
+    }
+    // If a pod moves to another node, the old pod may stay for minutes.
+    let (mut moved_to, mut left) = (BTreeMap::new(), BTreeMap::new());
+    for OsdPod { osd, pod, is_deleted } in pods {
+        match osd.and_then(|osd| Some((osd, daemons.get_mut(&osd)?))) {
+            Some((osd, daemon)) => {
+                let nodes = if is_deleted { &mut left } else { &mut moved_to };
+                nodes.extend(pod.node.clone().map(|node| (osd, node)));
+                daemon.pods.push(pod);
+            }
+            None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
+        }
+    }
+    for (osd, daemon) in &mut daemons {
+        daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
+        daemon.node = daemon.node.take().or_else(|| moved_to.remove(osd)).or_else(|| left.remove(osd));
+    }
+    ambiguities.sort();
+    (daemons, ambiguities)
+}
+
+/// Parses the Deployment of an OSD.
+pub(crate) fn parse_daemon(deployment: DynamicObject) -> Result<daemon::Parsed, String> {
+    daemon::parse(&serde_json::to_value(deployment).unwrap_or(Value::Null))
+}
+
+/// Reads a pod of an OSD; none if it is terminal.
+pub(crate) fn osd_pod(pod: &ApiPod) -> Option<OsdPod> {
+    let label = pod.metadata.labels.as_ref().and_then(|l| l.get("ceph-osd-id"));
+    (!pods::is_terminal(pod)).then(|| OsdPod {
+        osd: label.and_then(|id| id.parse().ok()),
+        pod: pods::observed(pod),
+        is_deleted: pod.metadata.deletion_timestamp.is_some(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
+        let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
+            "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": hostname}}}}});
+        parse_daemon(serde_json::from_value(object).unwrap())
+    }
+
+    fn api_pod(name: &str, id: &str, phase: &str) -> Option<OsdPod> {
+        let pod = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
+            "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": phase}});
+        osd_pod(&serde_json::from_value(pod).unwrap())
+    }
+
+    fn node(name: &str, hostname: &str) -> (NodeName, Node) {
+        let node = Node {
+            ready: true,
+            cordoned: false,
+            hostname: hostname.to_owned(),
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+        };
+        (NodeName(name.to_owned()), node)
+    }
+
+    #[test]
+    fn deployments_get_their_pods_and_the_name_of_their_node() {
+        let nodes = [node("n1", "host-1"), node("n2", "host-2")].into();
+        let parsed =
+            vec![deployment("rook-ceph-osd-1", "1", "host-1"), deployment("rook-ceph-osd-2", "2", "no-node")];
+        let pods =
+            [api_pod("b", "1", "Running"), api_pod("a", "1", "Pending"), api_pod("c", "1", "Succeeded")];
+        let (daemons, ambiguities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
+        assert_eq!(ambiguities, Vec::<String>::new());
+        let first = &daemons[&OsdId(1)];
+        assert_eq!(first.node, Some(NodeName("n1".to_owned())));
+        assert_eq!(first.pods.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(
+            daemons[&OsdId(2)].node,
+            Some(NodeName("no-node".to_owned())),
+            "the node is gone: still said"
+        );
+    }
+
+    #[test]
+    fn ambiguous_deployments_and_pods_are_reported() {
+        let parsed = vec![
+            deployment("rook-ceph-osd-1", "1", "h"),
+            deployment("rook-ceph-osd-id-1", "1", "h"),
+            deployment("rook-ceph-osd-x", "x", "h"),
+        ];
+        let pods = [api_pod("lost", "9", "Running")].into_iter().flatten().collect();
+        let (daemons, ambiguities) = daemons(parsed, pods, &BTreeMap::new());
+        assert_eq!(daemons.len(), 1);
+        assert_eq!(ambiguities.len(), 3, "{ambiguities:?}");
+        assert!(
+            ambiguities
+                .contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
+        );
+    }
+
+    #[test]
+    fn node_of_a_portable_osd_is_that_of_the_pod_that_stays() {
+        let portable = || {
+            let object = json!({"metadata": {"name": "rook-ceph-osd-1", "labels": {"ceph-osd-id": "1"}}});
+            vec![parse_daemon(serde_json::from_value(object).unwrap())]
+        };
+        let pod = |name: &str, node: Option<&str>, is_deleted: bool| {
+            let pod = Pod {
+                name: name.to_owned(),
+                uid: name.to_owned(),
+                node: node.map(|node| NodeName(node.to_owned())),
+                restarts: 0,
+                trouble: None,
+            };
+            OsdPod { osd: Some(OsdId(1)), pod, is_deleted }
+        };
+        let node_of = |pods: Vec<OsdPod>| {
+            let (daemons, _) = daemons(portable(), pods, &BTreeMap::new());
+            daemons[&OsdId(1)].node.clone().map(|node| node.0)
+        };
+        let (old, new) = (|| pod("a", Some("n1"), true), || pod("b", Some("n2"), false));
+        assert_eq!(node_of(vec![old(), new()]).as_deref(), Some("n2"));
+        assert_eq!(node_of(vec![new(), old()]).as_deref(), Some("n2"));
+        assert_eq!(node_of(vec![pod("b", None, false), old()]).as_deref(), Some("n1"), "not bound yet");
+        assert_eq!(node_of(vec![pod("b", None, false)]), None);
+        assert_eq!(node_of(Vec::new()), None);
+    }
+}
