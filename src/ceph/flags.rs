@@ -8,7 +8,7 @@ use crate::ceph::error::CephError;
 use crate::ceph::osd_dump;
 use crate::ceph::session::Ceph;
 use crate::domain::expect;
-use crate::domain::osd::{OsdFsid, OsdId, Weight};
+use crate::domain::osd::{Epoch, OsdFsid, OsdId, Weight};
 
 fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Command> {
     let flags: Vec<&str> =
@@ -50,15 +50,15 @@ impl Ceph {
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Marks an OSD out (`osd out`), if it is up and in with that fsid.
+    /// Marks an OSD out (`osd out`), if it is in, and has been up with that fsid since that epoch.
     ///
     /// The mons keep its reweight for `osd in`, until it is recreated.
-    pub async fn mark_out(&self, osd: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
+    pub async fn mark_out(&self, osd: OsdId, fsid: OsdFsid, up_from: Epoch) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
-        if expect::to_mark_out(slot.as_ref(), fsid) {
+        if expect::to_mark_out(slot.as_ref(), fsid, up_from) {
             return self.act(osd, out(osd)).await;
         }
-        let expected = format!("up and in, fsid {fsid}");
+        let expected = format!("in, and up since epoch {} with fsid {fsid}", up_from.0);
         let found = osd_dump::describe(slot.as_ref());
         Err(CephError::Unexpected { command: "osd out", osd, expected, found })
     }

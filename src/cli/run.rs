@@ -61,8 +61,8 @@ pub struct RunArgs {
     pub require_clean: RequireClean,
     /// OSDs that are emptied before they are stopped: their data moves to other OSDs, and back.
     ///
-    /// With "thin", OSDs with PGs of pools that cannot lose a replica (size 1 or 2, or erasure-coded with m=1)
-    /// are emptied. With "never", they are refused. With "all", every OSD is emptied.
+    /// With "thin", OSDs with PGs of pools that cannot lose a replica are emptied (size 1 or 2, or
+    /// erasure-coded with m=1). With "never", they are refused. With "all", every OSD is emptied.
     #[arg(long, value_enum, value_name = "OSDS", default_value_t = Empty::Thin)]
     #[arg(hide_short_help = true)]
     pub empty: Empty,

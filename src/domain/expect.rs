@@ -186,9 +186,10 @@ pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<O
     recorded.iter().filter(is_lost).cloned().collect()
 }
 
-/// Returns whether an OSD may be marked out to be emptied: it serves with the expected fsid, and is in.
-pub fn to_mark_out(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
-    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.is_in)
+/// Returns whether an OSD may be marked out to be emptied: it has served with the expected fsid since that
+/// epoch, and is in.
+pub fn to_mark_out(slot: Option<&Slot>, fsid: OsdFsid, up_from: Epoch) -> bool {
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.is_in && slot.up_from == up_from)
 }
 
 /// Returns whether an OSD may be marked in: it is up with the expected fsid, and out.

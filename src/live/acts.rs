@@ -92,7 +92,7 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         }
         CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
-        CephAct::MarkOut { osd, fsid, .. } => ceph.mark_out(*osd, *fsid).await,
+        CephAct::MarkOut { osd, fsid, up_from, .. } => ceph.mark_out(*osd, *fsid, *up_from).await,
         CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         CephAct::Reregister { osd, issued } => ceph.reregister(*osd, *issued).await,

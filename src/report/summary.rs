@@ -150,6 +150,8 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     )
 }
 
+/// Writes which CronJobs Rook leaves, and how to delete them.
+///
 /// Rook recreates the CronJobs of encrypted OSDs when it reconciles, so all may be deleted by their label.
 fn rotations_left(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if summary.rotations_left.is_empty() {

@@ -85,8 +85,8 @@ impl World {
                 let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
                 self.stop(*osd, *fsid, record, (deployment, *generation), &precondition)
             }
-            Act::Ceph(CephAct::MarkOut { osd, fsid, record, accepted }) => {
-                self.mark_out(*osd, *fsid, record, accepted)
+            Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }) => {
+                self.mark_out(*osd, (*fsid, *up_from), record, accepted)
             }
             Act::Ceph(CephAct::TakeIn { osd, fsid, reweight }) => {
                 if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {

@@ -6,7 +6,7 @@ use crate::domain::expect::Lost;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
-use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
 use crate::sim::acts::{Done, refuse};
 use crate::sim::world::{Effect, World};
@@ -30,12 +30,12 @@ impl World {
     pub(super) fn mark_out(
         &mut self,
         osd: OsdId,
-        fsid: OsdFsid,
+        (fsid, up_from): (OsdFsid, Epoch),
         record: &RecordId,
         accepted: &Accepted,
     ) -> Done {
         self.expect_open(osd, record)?;
-        if !expect::to_mark_out(self.ceph.slots.get(&osd), fsid) {
+        if !expect::to_mark_out(self.ceph.slots.get(&osd), fsid, up_from) {
             return refuse("it is not up and in with that fsid");
         }
         let precondition = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };

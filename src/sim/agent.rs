@@ -79,10 +79,7 @@ impl World {
         if !self.attach_for_agent(job, request) {
             return Vec::new(); // its pod waits for the volume
         }
-        let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
-        if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
-            found.state = JobState::Running;
-        }
+        self.job_runs(job);
         let others = |(name, agent): (&String, &Agent)| {
             name != job && agent.request.osd == request.osd && agent.has_lock()
         };
@@ -93,8 +90,8 @@ impl World {
         let is_late = request.attempt < *last;
         *last = request.attempt.max(*last);
         if !passes(Guard::AgentsInOrder, !is_late) {
-            return self
-                .fails(job, NodeProblem::Refused("a later attempt has already run on this node".to_owned()));
+            let why = "a later attempt has already run on this node".to_owned();
+            return self.fails(job, NodeProblem::Refused(why));
         }
         if self.noise.agents_fail.contains(&request.node) && request.task != NodeTask::Inspect {
             return self.fails(job, NodeProblem::Failed("the node is cut off from the mons".to_owned()));
@@ -115,10 +112,8 @@ impl World {
         match self.judge(request, disk) {
             Verdict::Done if request.task == NodeTask::RestoreSlot => {
                 let given = fsid_on(&content).map(|fsid| self.osd_new(fsid, request.osd, true));
-                let problem = match given {
-                    Some(Err(error)) => Some(NodeProblem::Failed(error.to_string())),
-                    Some(Ok(())) | None => None,
-                };
+                let error = given.and_then(Result::err);
+                let problem = error.map(|error| NodeProblem::Failed(error.to_string()));
                 self.advance(job, Stage::Reporting { problem });
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
@@ -136,6 +131,13 @@ impl World {
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
         }
         Vec::new()
+    }
+
+    fn job_runs(&mut self, job: &str) {
+        let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
+        if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
+            found.state = JobState::Running;
+        }
     }
 
     /// Proves the directory once more, and removes it.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
-use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
 
 /// One command to Ceph.
@@ -59,6 +59,8 @@ pub enum CephAct {
         osd: OsdId,
         /// The fsid that must be up in its slot.
         fsid: OsdFsid,
+        /// Epoch in which it came up: it must not have restarted since it was observed.
+        up_from: Epoch,
         /// The record that the OSD is emptied for.
         record: RecordId,
         /// States of PGs, in addition to active+clean, that the owner accepts.

@@ -97,7 +97,8 @@ impl Step<'_> {
                 record.empty = Some(Emptying { pgs, bytes, intended_at, ..Emptying::default() });
             });
         }
-        Next::Do(Act::Ceph(CephAct::MarkOut { osd, fsid: record.old, record: record.id.clone(), accepted }))
+        let (fsid, up_from, record) = (record.old, slot.up_from, record.id.clone());
+        Next::Do(Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }))
     }
 
     /// Returns the gate before the OSD is marked out, except for the API server's answer.

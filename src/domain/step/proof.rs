@@ -25,7 +25,8 @@ impl Step<'_> {
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
                 self.restart()
             } else {
-                self.quarantine(foreign.unwrap_or_else(|| self.agent_trouble()))
+                let why = foreign.unwrap_or_else(|| self.agent_trouble());
+                self.quarantine(why)
             };
         }
         if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.view.seen) {

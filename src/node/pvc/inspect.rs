@@ -44,7 +44,9 @@ pub(crate) async fn complete(
     complete_with(host, request, data, examine, &parts, new).await
 }
 
-/// Completes the finding by these parts. `new`: the finished OSD that the data is, if it is not the old one.
+/// Completes the finding by these parts.
+///
+/// `new`: the finished OSD that the data is, if it is not the old one.
 async fn complete_with(
     host: &Host,
     request: &NodeRequest,
