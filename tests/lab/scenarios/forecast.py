@@ -1,14 +1,17 @@
 """`plan --remove` is compared with what the cluster then does: the up set of each PG, and the bytes of each OSD.
 
+So is the placement after an OSD is marked out, by `osdmaptool --mark-out`, which a run asks before it empties an OSD.
 A pool of size 3, one of size 2 and an erasure coded one; an upmap; a removal for which there is no place, and one for
 which there is no space. With --full, on three releases of Ceph.
 """
 
 import json
 import random
+import re
 
 POOLS = {"three": ["replicated"], "two": ["replicated"], "coded": ["erasure", "k2m1"]}
 MIB = 1 << 20
+HOLE = 0x7FFFFFFF
 
 
 def run(world):
@@ -26,8 +29,11 @@ def compare(world, release):
         world.lab("write", "60", "1024", name)
     world.lab("wait-clean", "180")
     osd = random.Random(world.seed).randrange(8)
-    upmap(world, osd)
+    beside = (osd + 1) % 8  # on another host
+    for one in (osd, beside):
+        upmap(world, one)
     world.lab("wait-clean", "180")
+    marked_out(world, beside)
     before = data(world)
     found = forecast(world, osd)
     assert found["possible"], found["obstacles"]
@@ -51,6 +57,59 @@ def compare(world, release):
     world.say(f"all up sets and the bytes of all OSDs are as forecast; {gained / MIB:.1f} MiB were gained")
     no_place(world)
     no_space(world, osd)
+
+
+def marked_out(world, osd):
+    """Compares what `osdmaptool --mark-out` computes with what `osd out` does, and marks the OSD in again."""
+    before, upmaps = up_sets(world), world.ceph("osd", "dump")["pg_upmap_items"]
+    expected = computed_without(world, osd)
+    gains, used = bytes_gained(world, before, expected), data(world)
+    world.lab("ceph", "osd", "out", str(osd))
+    world.until(f"the PGs to be mapped as computed without osd.{osd}", 60, lambda: up_sets(world) == expected)
+    world.until("the PGs to be moved", 180, lambda: {pg["state"] for pg in pg_stats(world, "pgs_brief")} == {"active+clean"})
+    assert up_sets(world) == expected, "the up sets changed while the data moved"
+    others = {one: gains.get(one, 0) for one in used if one != osd}
+    found = {}
+
+    def are_as_computed():
+        found.update({one: now - used[one] for one, now in data(world).items() if one in others})
+        return all(abs(found[one] - gain) <= gain / 5 + 4 * MIB for one, gain in others.items())
+
+    world.until(f"the bytes to be as computed, {others} (seen: {found})", 20, are_as_computed)
+    moved = sum(expected[pg] != before[pg] for pg in before)
+    world.say(f"osd.{osd} marked out: {moved} PGs and {sum(gains.values()) / MIB:.1f} MiB moved as computed by osdmaptool")
+    world.lab("ceph", "osd", "in", str(osd))
+    for item in upmaps:  # `osd out` drops those that name the OSD
+        mappings = [str(mapping[side]) for mapping in item["mappings"] for side in ("from", "to")]
+        world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *mappings)
+    world.until("the PGs to be mapped as before", 60, lambda: up_sets(world) == before)
+    world.lab("wait-clean", "180")
+
+
+def computed_without(world, osd):
+    """Returns the up sets after an OSD is marked out, by the program that a run asks."""
+    program = "ceph osd getmap -o /tmp/map 2> /dev/null; exec osdmaptool /tmp/map --clear-temp --mark-out $1 --test-map-pgs-dump-all"
+    text = world.lab("on", "adm", "in-release", "bash", "-c", program, "-", str(osd)).stdout
+    lines = re.findall(r"^(\S+)\s+raw \(.*? up \(\[(.*?)\]", text, re.M)
+    sets = {pg: sorted(int(one) for one in words.split(",") if is_osd(one)) for pg, words in lines}
+    assert sets and not any(osd in found for found in sets.values()), f"osd.{osd} is not left out:\n{text}"
+    return sets
+
+
+def is_osd(word):
+    """Returns whether a word of the program is an OSD, and no hole of an erasure-coded PG."""
+    return word.isdigit() and int(word) != HOLE
+
+
+def bytes_gained(world, before, after):
+    """Returns the bytes of the PGs that each OSD gets."""
+    parts = {pool["pool"]: 2 if pool["erasure_code_profile"] else 1 for pool in world.ceph("osd", "dump")["pools"]}
+    gains = {}
+    for pg in pg_stats(world, "pgs"):
+        for osd in set(after[pg["pgid"]]) - set(before[pg["pgid"]]):
+            part = pg["stat_sum"]["num_bytes"] // parts[int(pg["pgid"].split(".")[0])]
+            gains[osd] = gains.get(osd, 0) + part
+    return gains
 
 
 def create_pools(world):
@@ -84,10 +143,13 @@ def hosts(world):
     return [node["children"] for node in world.ceph("osd", "tree")["nodes"] if node["type"] == "host" and node["children"]]
 
 
+def pg_stats(world, what):
+    stats = world.ceph("pg", "dump", what)
+    return stats["pg_stats"] if isinstance(stats, dict) else stats
+
+
 def up_sets(world):
-    stats = world.ceph("pg", "dump", "pgs_brief")
-    stats = stats["pg_stats"] if isinstance(stats, dict) else stats
-    return {pg["pgid"]: sorted(osd for osd in pg["up"] if osd != 0x7FFFFFFF) for pg in stats}
+    return {pg["pgid"]: sorted(osd for osd in pg["up"] if osd != HOLE) for pg in pg_stats(world, "pgs_brief")}
 
 
 def data(world):
