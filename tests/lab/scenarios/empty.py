@@ -1,11 +1,11 @@
 """An OSD whose pools cannot lose a replica is emptied before its stop, under a client's load.
 
-Pools of size 2 and 3 and an erasure-coded pool with one coding chunk share the OSDs. The OSD has an in-weight of
-its own and an upmap. First it cannot be emptied, for lack of space; then a run is cancelled while it is emptied;
-then `--empty never` refuses it. At last it is emptied, stopped, recreated and filled again, although the runner's
-pod is killed and the run is paused meanwhile. Ceph's map and statistics are read continuously: no PG ever lacks a
-replica. With --full also on other releases, with another client that marks the OSD in, an OSD elsewhere that dies,
-and OSDs that get full meanwhile.
+Pools of size 2 and 3 and an erasure-coded pool with one coding chunk share the OSDs. The OSD has an
+in-weight of its own and an upmap. First it cannot be emptied, for lack of space; then a run is cancelled
+while it is emptied; then `--empty never` refuses it. At last it is emptied, stopped, recreated and filled
+again, although the runner's pod is killed and the run is paused meanwhile. Ceph's map and statistics are
+read continuously: no PG ever lacks a replica. With --full also on other releases, with another client that
+marks the OSD in, an OSD elsewhere that dies, and OSDs that get full meanwhile.
 """
 
 import json
@@ -143,7 +143,7 @@ def cancelled(world, watch, before):
     assert len(outs(world)) == 1, outs(world)
     fewest = min(len(sample.names) for sample in watch.since(at))
     expect_replicas(watch, at)
-    world.say(f"cancelled: marked in again with its in-weight, {fewest} PGs were still on it; all is as before")
+    world.say(f"cancelled: marked in again, with {fewest} PGs still on it; all is as before")
 
 
 def emptying(world, watch, job):

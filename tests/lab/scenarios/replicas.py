@@ -6,8 +6,8 @@ from collections import namedtuple
 
 from .fidelity import Session
 
-# `names`: PGs that name the OSD in their up or acting set. `held`: bytes of those that it serves. `lacking`: PGs that
-# lack a replica, with their states. `safe`: answer of `osd safe-to-destroy`.
+# `names`: PGs that name the OSD in their up or acting set. `held`: bytes of those that it serves.
+# `lacking`: PGs that lack a replica, with their states. `safe`: answer of `osd safe-to-destroy`.
 Sample = namedtuple("Sample", "at up is_in weight names held lacking safe")
 
 
@@ -19,7 +19,7 @@ class Watch(threading.Thread):
         self.osd, self.session, self.ended = osd, Session(), threading.Event()
         self.samples, self.trouble, self.began = [], None, time.monotonic()
         self.moved = 0  # bytes that Ceph wrote to other OSDs by backfill and recovery
-        self.recovered = {}  # PG -> its counter of these bytes
+        self.recovered = {}  # PG -> its counter of these bytes, who reported it, and the highest one reported
         pools = self.session.read("osd dump")["pools"]
         self.chunks = {pool["pool"]: self.data_chunks(pool) for pool in pools}
 
@@ -68,11 +68,12 @@ class Watch(threading.Thread):
         return pg["stat_sum"][counter] // self.chunks.get(int(pg["pgid"].split(".")[0]), 1)
 
     def count_moved(self, pgs):
-        """Adds what the counters gained. A PG's new primary may know an older state of its counter."""
+        """Adds what the counters gained. Another primary may be behind, and counts on from there."""
         for pg in pgs:
-            now, before = self.part(pg, "num_bytes_recovered"), self.recovered.get(pg["pgid"])
-            self.moved += max(now - before, 0) if before is not None else 0
-            self.recovered[pg["pgid"]] = now
+            now, primary = self.part(pg, "num_bytes_recovered"), pg["acting_primary"]
+            before, by, highest = self.recovered.get(pg["pgid"], (now, primary, now))
+            self.moved += max(now - (before if by == primary else highest), 0)
+            self.recovered[pg["pgid"]] = now, primary, max(now, highest)
 
     def last(self):
         assert not self.trouble, f"the statistics were not read: {self.trouble}"
@@ -94,8 +95,8 @@ def lacks(pg):
 def whole_logs(world):
     """Returns PGs with objects whose log was never trimmed.
 
-    They are recovered from the log instead of a backfill: their new OSDs are acting before they have the data, and
-    the PGs are degraded until then.
+    They are recovered from the log instead of a backfill: their new OSDs are acting before they have the
+    data, and the PGs are degraded until then.
     """
     pgs = world.ceph("pg", "dump", "pgs")
     pgs = pgs["pg_stats"] if isinstance(pgs, dict) else pgs
