@@ -101,7 +101,7 @@ def expect_as_before(world, before, watch=None):
 def no_space(world, before):
     """Checks that the OSD is skipped, and nothing changes, if another OSD would get too full."""
     used = max(node["utilization"] for node in world.ceph("osd", "df")["nodes"]) / 100
-    ratios(world, f"{used + 0.0015:.4f}", f"{used + 0.002:.4f}")
+    ratios(world, f"{used + 0.001:.4f}", f"{used + 0.0015:.4f}")
     ratios_are_seen(world)
     job = world.start("no-space", RUN)
     result = world.wait_for(job, 120)

@@ -35,6 +35,8 @@ def compare(world, release):
     world.lab("wait-clean", "180")
     marked_out(world, beside)
     before = data(world)
+    # The forecast has a tenth in reserve, and a fifth more for what comes from Filestore.
+    off = 0.4 if world.stores()[osd] == "filestore" else 0.2
     found = forecast(world, osd)
     assert found["possible"], found["obstacles"]
     world.say(
@@ -50,9 +52,9 @@ def compare(world, release):
     world.lab("wait-clean", "300")
     assert up_sets(world) == expected, "the up sets changed while the data moved"
     try:
-        world.until("the bytes are as forecast", 20, lambda: not wrong(found, before, data(world)))
+        world.until("the bytes are as forecast", 20, lambda: not wrong(found, before, data(world), off))
     except AssertionError:
-        raise AssertionError(f"forecast and seen, in MiB: {wrong(found, before, data(world))}") from None
+        raise AssertionError(f"forecast and seen, in MiB: {wrong(found, before, data(world), off)}") from None
     gained = sum(max(now - before[osd], 0) for osd, now in data(world).items())
     world.say(f"all up sets and the bytes of all OSDs are as forecast; {gained / MIB:.1f} MiB were gained")
     no_place(world)
@@ -84,6 +86,8 @@ def marked_out(world, osd):
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *mappings)
     world.until("the PGs to be mapped as before", 60, lambda: up_sets(world) == before)
     world.lab("wait-clean", "180")
+    is_removed = lambda: all(now - used[one] < 2 * MIB for one, now in data(world).items())  # noqa: E731
+    world.until("the replicas on the other OSDs to be removed", 120, is_removed)
 
 
 def computed_without(world, osd):
@@ -158,11 +162,11 @@ def data(world):
     return {node["id"]: (node["kb_used_data"] + node["kb_used_omap"]) * 1024 for node in nodes}
 
 
-def wrong(found, before, after):
-    """Returns the OSDs with other bytes than forecast: a fifth and 4 MiB are allowed. The forecast has a tenth in reserve."""
+def wrong(found, before, after, off):
+    """Returns the OSDs with other bytes than forecast: this part of them and 4 MiB are allowed."""
     rows = {row["osd"]: (row["endBytes"] - row["usedBytes"]) / MIB for row in found["osds"]}
     seen = {osd: (after[osd] - before[osd]) / MIB for osd in before}
-    return {osd: (rows.get(osd, 0), seen[osd]) for osd in seen if abs(rows.get(osd, 0) - seen[osd]) > abs(seen[osd]) / 5 + 4}
+    return {osd: (rows.get(osd, 0), seen[osd]) for osd in seen if abs(rows.get(osd, 0) - seen[osd]) > abs(seen[osd]) * off + 4}
 
 
 def no_place(world):
@@ -176,10 +180,11 @@ def no_place(world):
 
 
 def no_space(world, gone):
-    """Ceph's ratios are lowered below what the OSDs would have."""
-    used = max(node["utilization"] for node in world.ceph("osd", "df")["nodes"]) / 100
-    world.lab("ceph", "osd", "set-nearfull-ratio", f"{used + 0.0005:.4f}")
+    """Lowers Ceph's ratio below what an OSD would have at the end."""
     osd = next(osd for osd in range(8) if osd != gone)
+    getting = [row for row in forecast(world, osd)["osds"] if row["pgsGained"]]
+    most = max(row["endBytes"] / row["totalBytes"] for row in getting)
+    world.lab("ceph", "osd", "set-nearfull-ratio", f"{most - 0.0005:.4f}")
     found = forecast(world, osd, code=3)
     reasons = {obstacle["reason"] for obstacle in found["obstacles"]}
     assert "no-space" in reasons, found["obstacles"]
