@@ -210,7 +210,7 @@ pub fn is_placed(item: &CrushItem, found: Option<&CrushItem>) -> bool {
 pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Result<(), Reason> {
     let guard = match precondition {
         DataPrecondition::AllClean | DataPrecondition::CleanFor { .. } => Guard::RecheckAllClean,
-        DataPrecondition::Emptied { .. } => Guard::RecheckEmptied,
+        DataPrecondition::Emptied { .. } | DataPrecondition::NoneMissing { .. } => Guard::RecheckEmptied,
         DataPrecondition::OnlyOursMissing { .. } => Guard::RecheckOnlyOursMissing,
         DataPrecondition::Backfilled { .. } => Guard::RecheckBackfilled,
     };

@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::observation::{Daemon, Node, Observation, Slot};
-use super::osd::{NodeName, OsdId};
+use super::osd::{NodeName, OsdId, Upmap};
 use super::policy::Policy;
 
 /// View of an iteration: what the run may do, what it saved, and what it observed just now.
@@ -35,6 +35,12 @@ impl<'a> View<'a> {
             && (hosts.is_empty() || hosts.iter().any(|host| self.is_on_host(osd, host)))
             && (device_classes.is_empty()
                 || device_classes.iter().any(|class| self.has_device_class(osd, class)))
+    }
+
+    /// Returns the upmaps that name the OSD.
+    pub fn upmaps_of(self, osd: OsdId) -> Vec<Upmap> {
+        let names = |upmap: &&Upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd);
+        self.seen.ceph.upmaps.iter().filter(names).cloned().collect()
     }
 
     /// Returns whether the OSD is on this host, by its name in CRUSH or in Kubernetes.

@@ -13,11 +13,16 @@ impl World {
     /// `pg-upmap-items` replaces one OSD by another. Destroy and `osd new` keep the upmap (observed on
     /// 16.2.15).
     pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
+        let is_up = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+        self.crush_set(pg).into_iter().filter(is_up).collect()
+    }
+
+    /// Returns the OSDs that CRUSH and upmaps give a PG, which may be down.
+    pub fn crush_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
-        let serves = |osd: &OsdId| self.is_chosen(*osd) && self.ceph.slots.get(osd).is_some_and(|s| s.up);
         let mappings = self.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|u| &u.mappings);
         let mapped = |osd: &OsdId| mappings.clone().find(|(from, _)| from == osd).map_or(*osd, |(_, to)| *to);
-        self.chosen(placement).iter().map(mapped).filter(serves).collect()
+        self.chosen(placement).iter().map(mapped).filter(|osd| self.is_chosen(*osd)).collect()
     }
 
     /// Returns whether CRUSH chooses an OSD, which may be down.

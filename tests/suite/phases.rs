@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use osd_migrate::domain::phase::{DaemonFact, DiskFact, Facts, Phase, ROWS, SlotFact, phase};
+use osd_migrate::domain::phase::{DaemonFact, DataFact, DiskFact, Facts, Phase, ROWS, SlotFact, phase};
 
 const SLOTS: [SlotFact; 6] = [
     SlotFact::Old,
@@ -25,6 +25,7 @@ const DISKS: [DiskFact; 8] = [
     DiskFact::Blank,
     DiskFact::Other,
 ];
+const DATA: [DataFact; 3] = [DataFact::Stays, DataFact::ToMove, DataFact::Moved];
 const DAEMONS: [DaemonFact; 4] = [DaemonFact::Gone, DaemonFact::Old, DaemonFact::New, DaemonFact::Other];
 
 /// Returns every combination of the facts except `busy`.
@@ -32,28 +33,34 @@ fn all() -> impl Iterator<Item = Facts> {
     let enums =
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
     enums.flat_map(|(slot, disk, daemon)| {
-        (0_u32..1 << 13).filter(|bits| bits >> 11 != 0b11).map(move |bits| {
-            let bit = |n: u32| bits >> n & 1 == 1;
-            Facts {
-                new: bit(11),
-                directory: bit(12),
-                busy: false,
-                slot,
-                up: bit(0),
-                stopped: bit(1),
-                pod: bit(2),
-                disk,
-                agrees: bit(3),
-                proven: bit(4),
-                wanted: bit(5),
-                placed: bit(6),
-                authed: bit(7),
-                daemon,
-                issued: bit(8),
-                clean: bit(9),
-                conforms: bit(10),
-            }
-        })
+        // Three strategies; the data of an available disk stays.
+        let kinds = (0_u32..1 << 13).filter(|bits| bits >> 11 != 0b11);
+        let kinds = kinds.flat_map(|bits| DATA.map(|data| (bits, data)));
+        kinds.filter(|(bits, data)| bits >> 11 & 1 == 0 || *data == DataFact::Stays).map(
+            move |(bits, data)| {
+                let bit = |n: u32| bits >> n & 1 == 1;
+                Facts {
+                    new: bit(11),
+                    directory: bit(12),
+                    busy: false,
+                    slot,
+                    up: bit(0),
+                    stopped: bit(1),
+                    pod: bit(2),
+                    disk,
+                    data,
+                    agrees: bit(3),
+                    proven: bit(4),
+                    wanted: bit(5),
+                    placed: bit(6),
+                    authed: bit(7),
+                    daemon,
+                    issued: bit(8),
+                    clean: bit(9),
+                    conforms: bit(10),
+                }
+            },
+        )
     })
 }
 

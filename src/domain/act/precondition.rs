@@ -28,6 +28,11 @@ pub enum DataPrecondition {
         /// States, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
+    /// The stopped OSD is out, and no replica of any PG is missing.
+    NoneMissing {
+        /// The stopped OSD, which was emptied.
+        osd: OsdId,
+    },
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
     /// Every PG that is not clean is one of these PGs, which the stopped OSD served, and only the replica on

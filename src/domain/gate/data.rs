@@ -312,10 +312,13 @@ fn with_younger(
 /// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger
 /// ones.
 ///
-/// An OSD that was emptied served none: a replica that is missing is another one.
+/// An OSD that was emptied served none: a replica that is missing is another one. If another client marks it
+/// in after it was destroyed, the PGs that it held map to it again.
 pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
     if record.empty.is_some() {
-        return BTreeSet::new();
+        let gets = |slot: &&Slot| slot.is_in && slot.fsid != Some(record.old);
+        let slot = ceph.slots.get(&record.osd).filter(gets);
+        return slot.map(|_| record.held_pgs().clone()).unwrap_or_default();
     }
     with_younger(record, Guard::YoungerPgsExcused, |_| true, ceph)
 }

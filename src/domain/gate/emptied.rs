@@ -1,7 +1,7 @@
 //! Gates of an OSD that is emptied before its stop: it is marked out, and serves until no PG needs it.
 
 use super::Reason;
-use super::answer::{Gate, first_not_open};
+use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{has_all_replicas, state_text};
 use super::data::{complete_and_fresh, pgs_of};
 use super::node::{node_ready, not_cordoned};
@@ -53,16 +53,33 @@ pub fn emptiable(osd: OsdId, seen: &Observation) -> Gate {
 ///
 /// `osd safe-to-destroy` alone does not say that: right after `osd out` it answers yes while PGs are peering
 /// and nothing has moved (16.2.15, 4 of 21 times). So no PG may name the OSD, and each PG must have all its
-/// replicas without it.
+/// replicas without it. The OSD must also be out: statistics lag, the osdmap does not.
 pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
     let needs = ceph.pgs.iter().find(|(_, pg)| {
         let names = pg.up.contains(&osd) || pg.acting.contains(&osd);
         names || !has_all_replicas(pg, ceph)
     });
     first_not_open([
+        still_out(osd, ceph),
         needs.map_or(Gate::Open, |(id, pg)| {
             Gate::Shut(Reason::StillNeeded { osd, pg: id.clone(), state: state_text(pg) })
         }),
         complete_and_fresh(false, ceph),
     ])
+}
+
+/// Returns the gate that is open if an emptied OSD is out.
+///
+/// If another client marked it in, PGs map to it again, and soon move.
+pub(super) fn still_out(osd: OsdId, ceph: &Ceph) -> Gate {
+    shut_if(ceph.slots.get(&osd).is_some_and(|slot| slot.is_in), || Reason::MarkedIn { osd })
+}
+
+/// Returns the gate that is open if Ceph answers that the data of an OSD is not needed.
+pub fn safe_to_destroy(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.ceph.safe_to_destroy.get(&osd) {
+        Some(true) => Gate::Open,
+        Some(false) => Gate::Unknown(Reason::NotSafeToDestroy { osd }),
+        None => Gate::Unknown(Reason::NotAsked),
+    }
 }

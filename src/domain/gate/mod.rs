@@ -26,7 +26,7 @@ pub use data::{
     affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
     served, without_redundancy,
 };
-pub use emptied::{before_mark_out, emptiable, emptied};
+pub use emptied::{before_mark_out, emptiable, emptied, safe_to_destroy};
 pub use new::{before_adopt, before_new};
 pub use node::of_node;
 pub use own::{Own, passes_by_itself};

@@ -1,9 +1,11 @@
 //! Data preconditions, asked right before an act.
 
+use std::collections::BTreeSet;
+
 use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
 use super::data::{all_clean, clean_for, fresh, is_filled, only_ours_missing};
-use super::emptied::emptied;
+use super::emptied::{emptied, still_out};
 use crate::domain::act::DataPrecondition;
 use crate::domain::observation::{Ceph, Pg};
 use crate::domain::osd::PgId;
@@ -20,6 +22,9 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
         DataPrecondition::Emptied { osd, accepted } => {
             let allows = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
             first_not_open([emptied(*osd, ceph), self::precondition(&allows, ceph)])
+        }
+        DataPrecondition::NoneMissing { osd } => {
+            first_not_open([still_out(*osd, ceph), only_ours_missing(*osd, &BTreeSet::new(), ceph)])
         }
         DataPrecondition::OnlyOursMissing { osd, pgs } => {
             first_not_open([only_ours_missing(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])

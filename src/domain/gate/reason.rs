@@ -104,6 +104,16 @@ pub enum Reason {
         /// state of the PG
         state: String,
     },
+    /// Another client marked an OSD in that is to be empty.
+    MarkedIn {
+        /// OSD that is to be stopped
+        osd: OsdId,
+    },
+    /// Ceph answers that the data of an emptied OSD may be needed.
+    NotSafeToDestroy {
+        /// OSD that is to be stopped
+        osd: OsdId,
+    },
     /// In addition to this OSD's replica, another replica of the PG is missing.
     OtherReplicaMissing {
         /// PG with the missing replica

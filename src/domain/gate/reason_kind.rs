@@ -18,6 +18,8 @@ impl Reason {
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
             | Self::StillNeeded { .. }
+            | Self::MarkedIn { .. }
+            | Self::NotSafeToDestroy { .. }
             | Self::OtherReplicaMissing { .. }
             | Self::Full { .. }
             | Self::TooSmall { .. }
@@ -133,6 +135,8 @@ impl Reason {
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }
             | Self::StillNeeded { .. }
+            | Self::MarkedIn { .. }
+            | Self::NotSafeToDestroy { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })
     }

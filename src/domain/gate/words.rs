@@ -84,6 +84,12 @@ impl fmt::Display for Reason {
             Self::EmptyingUnknown { osd, why: None } => {
                 write!(f, "it is not known yet whether {osd} can be emptied")
             }
+            Self::MarkedIn { osd } => write!(f, "another client marked {osd} in while it was emptied"),
+            Self::NotSafeToDestroy { osd } => write!(
+                f,
+                "Ceph does not agree yet that no data of {osd} is needed. See: ceph osd safe-to-destroy {}",
+                osd.0
+            ),
             Self::StillNeeded { osd, pg, state } => {
                 write!(f, "{osd} is not empty: PG {pg} needs it, or lacks a replica ({state}). See: ceph pg {pg} query")
             }

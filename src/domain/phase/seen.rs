@@ -66,14 +66,13 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
 
 /// Returns whether the OSD is to be emptied before its stop, and whether it is.
 ///
-/// Ceph's answer alone is not enough (`gate::emptied`), nor are statistics from before the OSD was out.
+/// Statistics from before the OSD was out do not count.
 fn data_fact(record: &Record, slot: Option<&Slot>, seen: &Observation) -> DataFact {
     let Some(empty) = &record.empty else { return DataFact::Stays };
     let is_marked_out = slot.is_some_and(|slot| !slot.is_in) && empty.is_intended();
     let is_reported = |since: DateTime<Utc>| (seen.at - since).num_seconds() >= STATISTICS_SECONDS;
-    let is_safe = seen.ceph.safe_to_destroy.get(&record.osd).copied().unwrap_or(false);
     let is_empty = || gate::emptied(record.osd, &seen.ceph) == gate::Gate::Open;
-    let has_moved = is_marked_out && empty.emptied_at.is_some() && is_safe;
+    let has_moved = is_marked_out && empty.emptied_at.is_some();
     if has_moved && empty.out_since.is_some_and(is_reported) && is_empty() {
         DataFact::Moved
     } else {

@@ -67,14 +67,7 @@ pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<N
         crush: CrushItem { weight: way.weight.unwrap_or(crush.weight), ..crush },
         reweight: slot.reweight,
         primary_affinity: slot.primary_affinity,
-        upmaps: view
-            .seen
-            .ceph
-            .upmaps
-            .iter()
-            .filter(|upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd))
-            .cloned()
-            .collect(),
+        upmaps: view.upmaps_of(osd),
         used_bytes: slot.used_bytes,
         former_flags: (slot.noout, slot.noin),
         evidence: None,

@@ -38,9 +38,12 @@ impl Step<'_> {
         let (record, seen) = (self.record, self.view.seen);
         // Behind the fence Rook could not finish a migration that it has started.
         let rook = || self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open);
-        let gates: [&dyn Fn() -> Gate; 5] = [
+        let is_emptied = record.empty.is_some();
+        let safe = || if is_emptied { gate::safe_to_destroy(record.osd, seen) } else { Gate::Open };
+        let gates: [&dyn Fn() -> Gate; 6] = [
             &rook,
             &|| gate::before_stop(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+            &safe,
             &|| gate::enough_space(record, seen),
             &|| drains::counted(record, seen),
             &|| drains::allowed(record.osd, seen),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
-use crate::domain::act::{Act, CephAct, KubeAct};
+use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::NodeTask;
@@ -143,8 +143,14 @@ impl Step<'_> {
         if is_empty && record.stop_intended_at.is_none() {
             return wait;
         }
-        if record.stop_intended_at.is_none() && !self.is_its_own(reason, accepted) {
-            return wait;
+        if record.stop_intended_at.is_none() {
+            // It is to be emptied by now, with a new record.
+            if matches!(reason, Reason::NoRedundancy { .. }) {
+                return self.withdraw();
+            }
+            if !self.is_its_own(reason, accepted) {
+                return wait;
+            }
         }
         let Some(since) = record.blocked_since else {
             return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at));
@@ -274,8 +280,11 @@ impl Step<'_> {
         }
         match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
             Gate::Open => {
-                let (stopped_for, precondition) =
-                    (Some(self.record.id.clone()), Some(self.only_ours_missing()));
+                let precondition = match self.record.empty {
+                    Some(_) => DataPrecondition::NoneMissing { osd },
+                    None => self.only_ours_missing(),
+                };
+                let (stopped_for, precondition) = (Some(self.record.id.clone()), Some(precondition));
                 self.fenced(Act::Ceph(CephAct::Destroy {
                     osd,
                     fsid: self.record.old,

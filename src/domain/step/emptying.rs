@@ -14,7 +14,7 @@ use super::up::HOLDS_UP_DATA;
 use crate::domain::act::{Act, CephAct, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Emptying, RefusedStep};
+use crate::domain::ledger::{Emptying, LostUpmaps, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
@@ -85,10 +85,16 @@ impl Step<'_> {
         let is_saved = record.empty.as_ref().is_some_and(|empty| empty.is_intended() && empty.pgs == pgs);
         if !passes(Guard::EmptyingSavedFirst, is_saved) {
             let bytes = self.bytes_left(&pgs);
+            let upmaps = self.view.upmaps_of(osd);
             return self.save(Saving::Emptying, |record| {
                 record.blocked_since = None;
                 record.used_bytes = slot.used_bytes.or(record.used_bytes);
                 (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
+                // The mons drop the upmaps of an OSD that is marked out.
+                if record.lost_upmaps.is_none() {
+                    record.lost_upmaps = (!upmaps.is_empty()).then(LostUpmaps::default);
+                    record.upmaps = upmaps;
+                }
                 let intended_at = Some(self.view.seen.at);
                 record.empty = Some(Emptying { pgs, bytes, intended_at, ..Emptying::default() });
             });
@@ -183,10 +189,11 @@ impl Step<'_> {
         }))
     }
 
-    /// Marks the OSD in again before its record closes.
+    /// Marks the OSD in again before its record closes, and restores the upmaps that it lost thereby.
     pub(super) fn mark_in_first(&self) -> Option<Next> {
         if !marked_out::is_marked_out(self.record, self.view) {
-            return None;
+            let serves = self.view.slot(self.record.osd).is_some_and(|slot| slot.up && slot.is_in);
+            return (serves && self.record.is_marked_out()).then(|| self.restore_upmaps()).flatten();
         }
         let down =
             || self.quarantine("it went down while it was emptied, and is still marked out".to_owned());

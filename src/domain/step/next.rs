@@ -90,9 +90,8 @@ impl<'a> Step<'a> {
 
     /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
     pub fn begins(&self) -> bool {
-        let is_emptied = self.record.is_marked_out();
         let to_begin = match self.phase {
-            Phase::Emptying => !is_emptied,
+            Phase::Emptying => self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in),
             Phase::Unproven | Phase::Serving => true,
             _ => false,
         };

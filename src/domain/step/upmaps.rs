@@ -1,8 +1,9 @@
-//! Upmaps that a purge removed: noted when the place in CRUSH is gone, restored when the OSD is up again.
+//! Upmaps that were lost with the place in CRUSH, or because the OSD was marked out: noted before, or when the
+//! place is gone, and restored when the OSD is up again.
 //!
 //! They are not restored earlier: an upmap onto an OSD that is down would leave its PG without a replica that
-//! another OSD has. They are restored only after a purge. Without a purge, the balancer or a person removed
-//! the upmap, and that decision stays.
+//! another OSD has. They are restored only after a purge, or after osd-migrate marked the OSD out. Otherwise
+//! the balancer or a person removed the upmap, and that decision stays.
 
 use std::collections::BTreeSet;
 

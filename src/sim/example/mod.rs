@@ -2,6 +2,7 @@
 
 mod databases;
 mod directories;
+mod emptying;
 mod kind;
 mod new_osds;
 mod noise;
@@ -12,6 +13,7 @@ mod worlds;
 
 pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
 pub use directories::{in_directory, two_in_directories};
+pub use emptying::{erasure_coded_with_a_spare_osd, two_replicas_with_a_spare_osd};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
 pub use noise::{

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::observation::{Slot, SlotState};
 use osd_migrate::domain::policy::Policy;
@@ -209,8 +210,11 @@ fn fix(state: &mut State, policy: &Policy) {
         .iter()
         .filter(|(osd, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none() && is_there(osd));
     fixes.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
+    let records = &state.ledger.records;
+    let is_emptied = |osd| records.get(osd).is_some_and(Record::is_marked_out);
     let outs = world.ceph.slots.iter().filter(|(osd, slot)| {
-        !slot.is_in && slot.state == SlotState::Exists && !world.noise.dead.contains(*osd)
+        let is_dead = world.noise.dead.contains(*osd);
+        !slot.is_in && slot.state == SlotState::Exists && !is_dead && !is_emptied(osd)
     });
     fixes.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
     fixes.push(if state.by_flag { Happening::Unconfirmed } else { Happening::Confirmed });
@@ -245,6 +249,7 @@ fn is_permanent(wait: &Wait, state: &State) -> bool {
         Wait::MarkedOutExternally { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::AgentRests { .. }
+        | Wait::Emptying { .. }
         | Wait::Down { .. }
         | Wait::RookDeploys { .. }
         | Wait::Up { .. }

@@ -7,6 +7,7 @@ pub(crate) mod approval;
 mod databases;
 mod directories;
 mod drains;
+mod emptying;
 mod encrypted;
 mod ending;
 pub(crate) mod mutants;

@@ -9,8 +9,8 @@ use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
 use super::{
-    approval, around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing,
-    operator, owner, pace, pvcs, rook, unnamed, upmaps,
+    approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, noise,
+    nothing, operator, owner, pace, pvcs, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -128,6 +128,7 @@ fn searches() -> Vec<Search> {
     searches.extend(noise::searches());
     searches.extend(approval::searches());
     searches.extend(pvcs::searches());
+    searches.extend(emptying::searches());
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
@@ -145,6 +146,8 @@ fn nothing_is_found(part: usize) {
         encrypted::ON_A_HOST_MAPPING,
         unnamed::PULLED,
         new_osds::ON_VOLUMES,
+        emptying::EMPTIED,
+        emptying::FROZEN,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
@@ -238,6 +241,10 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::ApprovedOnly => approval::CHANGED,
         Guard::OperatorRestored => "a mon dies alongside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
+        Guard::CanBeEmptied => emptying::NO_PLACE,
+        Guard::EmptyingSavedFirst => "emptied",
+        Guard::MarkedInAgain => emptying::EMPTIED,
+        Guard::RecheckEmptied => emptying::FROZEN,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,

@@ -182,7 +182,8 @@ impl Search {
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
         let mut moves: Vec<Move> = state.world.progress().into_iter().map(Move::Happens).collect();
         let acts = matches!(decided, Next::Save { .. } | Next::Do(_));
-        if matches!(decided, Next::Wait(Wait::ActiveClean { .. })) && is_young(state) {
+        if matches!(decided, Next::Wait(Wait::ActiveClean { .. } | Wait::Emptying { .. })) && is_young(state)
+        {
             moves.push(Move::Later);
         }
         if acts {
@@ -304,10 +305,13 @@ fn minutes_pass(world: &mut World, minutes: u32) {
     world.happen(&Happening::Minutes(minutes));
 }
 
-/// Returns whether a new OSD came up less than a minute ago.
+/// Returns whether a new OSD came up, or an old one was marked out, less than a minute ago.
 fn is_young(state: &State) -> bool {
-    let is_young = |(_, at): (_, DateTime<Utc>)| (state.world.at - at).num_minutes() < 1;
-    state.ledger.in_flight().any(|record| record.up_seen.is_some_and(is_young))
+    let is_young = |at: DateTime<Utc>| (state.world.at - at).num_minutes() < 1;
+    state.ledger.in_flight().any(|record| {
+        let out = record.empty.as_ref().and_then(|empty| empty.out_since);
+        record.up_seen.map(|(_, at)| at).into_iter().chain(out).any(is_young)
+    })
 }
 
 fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {

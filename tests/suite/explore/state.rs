@@ -298,8 +298,8 @@ impl State {
 }
 
 /// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
-/// twice that for a silent agent.
-const DEADLINES: [i64; 7] = [1, 2, 3, 8, 10, 15, 30];
+/// twice that for a silent agent, 60 for an OSD that does not become empty.
+const DEADLINES: [i64; 8] = [1, 2, 3, 8, 10, 15, 30, 60];
 
 fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
     let minutes = (now - at).num_minutes();
@@ -331,6 +331,12 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
         record.left_to_rook_since = record.left_to_rook_since.map(|at| passed(now, at));
         // Less than a minute counts as none: the first minute passes a deadline of seconds.
         record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
+        if let Some(empty) = &mut record.empty {
+            for time in [&mut empty.intended_at, &mut empty.out_since, &mut empty.emptied_at] {
+                *time = time.map(|at| passed(now, at));
+            }
+            empty.least = empty.least.map(|(bytes, at)| (bytes, passed(now, at)));
+        }
         if let Some(quarantine) = &mut record.quarantine {
             quarantine.since = DateTime::UNIX_EPOCH;
         }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::gate::Reason;
-use osd_migrate::domain::ledger::{Ledger, ScaledOperator};
+use osd_migrate::domain::ledger::{Ledger, RefusedStep, ScaledOperator};
 use osd_migrate::domain::next::{Next, Saving, Wait};
 use osd_migrate::domain::observation::{Admission, Operator};
 use osd_migrate::domain::osd::OsdId;
@@ -94,10 +94,12 @@ fn stop_waits_for_the_answer_of_the_api_server() {
 #[test]
 fn ledger_stays_small_with_many_refusals() {
     let mut ledger = World::new().ledger;
-    (0..10_000).for_each(|osd| ledger.note_refusal(OsdId(osd), "job", &"x".repeat(2000)));
-    assert_eq!(ledger.not_admitted(OsdId(0), "job").map(str::len), Some(300));
-    assert_eq!(ledger.not_admitted(OsdId(9999), "job"), Some("see the log of the run"));
-    assert_eq!(ledger.not_admitted(OsdId(0), "another"), None);
+    (0..10_000)
+        .for_each(|osd| ledger.note_refusal(OsdId(osd), "job", RefusedStep::Admission, &"x".repeat(2000)));
+    let why = |osd, job: &str| ledger.refused(osd, job).map(|refused| refused.why.clone());
+    assert_eq!(why(OsdId(0), "job").map(|why| why.len()), Some(300));
+    assert_eq!(why(OsdId(9999), "job").as_deref(), Some("see the log of the run"));
+    assert_eq!(why(OsdId(0), "another"), None);
     let keys = ledger.to_keys().unwrap();
     let bytes: usize = keys.values().map(String::len).sum();
     assert!(bytes < 450_000, "{bytes}");

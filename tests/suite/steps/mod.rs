@@ -4,6 +4,7 @@ mod agents;
 mod before_stop;
 mod destroyed;
 mod drains;
+mod emptying;
 mod owner_fence;
 mod pvc;
 mod quarantined;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::{Control, ControlKind, OsdPdb};
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::policy::{Empty, Policy};
 use osd_migrate::domain::temporary::{ALL, Temporary};
 use osd_migrate::domain::view::View;
 use osd_migrate::run::End;
@@ -42,15 +42,21 @@ const ENDS: [(&str, Then); 3] = [
 /// Starts in a cluster in which a migration needs every temporary change.
 fn play() -> Play {
     let mut world = six();
+    for placement in world.placements.values_mut() {
+        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
+    }
     world.ceph.bootstrap = Some(false);
     let operator = world.kube.operator.as_mut().unwrap();
     (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, false);
-    let policy = Policy { scales_operator: true, ..Policy::default() };
+    let policy = Policy { scales_operator: true, empty: Empty::All, ..Policy::default() };
     Play::with_policy(world, policy, 1)
 }
 
-/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags.
-type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, Vec<(OsdId, bool, bool)>);
+/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags and in-weights.
+type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, Vec<OfOsd>);
+
+/// OSD with its flags `noout` and `noin`, and its in-weight.
+type OfOsd = (OsdId, bool, bool, Weight);
 
 fn former(world: &World) -> Former {
     let kube = &world.kube;
@@ -61,7 +67,7 @@ fn former(world: &World) -> Former {
         kube.osd_pdb.as_ref().map(limit),
         kube.own_pdb.is_some(),
         world.ceph.bootstrap,
-        world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.noout, slot.noin)).collect(),
+        world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.noout, slot.noin, slot.reweight)).collect(),
     )
 }
 

@@ -2,6 +2,7 @@
 
 mod directories;
 mod drains;
+mod emptying;
 mod in_place;
 pub(crate) mod new_osds;
 pub(crate) mod progress;
@@ -55,7 +56,13 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
 }
 
 /// Returns whether CRUSH and the PG's upmap map the PG to the OSD.
+///
+/// If the OSD is out, they do so unless another OSD takes its place.
 fn maps_to(world: &World, pg: &PgId, osd: OsdId) -> bool {
+    let is_in = world.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in);
+    if !is_in && world.crush_set(pg).len() == world.placements[pg].home.len() {
+        return false;
+    }
     let mappings = world.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|upmap| &upmap.mappings);
     let mapped = |home: &OsdId| mappings.clone().find(|(from, _)| from == home).map_or(*home, |(_, to)| *to);
     world.placements[pg].home.iter().any(|home| mapped(home) == osd)
@@ -143,6 +150,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             })
         }
         Effect::Pdb(max_unavailable) => drains::written(before, *max_unavailable),
+        Effect::MarkedOut(osd) => emptying::marked_out(before, *osd, after),
         Effect::Undeployed(osd) => in_place::undeployed(before, *osd),
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentCreated(osd) => pvcs::key_replaced(world, *osd, &after.world),
@@ -254,7 +262,7 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             return Some(format!("the record of {osd} was overwritten by another record"));
         }
         if record.evidence.is_some() && now.evidence.is_none()
-            || record.stop_intended_at.is_some() && now.stop_intended_at.is_none()
+            || record.stop_intended_at.is_some() && now.stop_intended_at.is_none() && record.empty.is_none()
         {
             return Some(format!("the record of {osd} lost what cannot be observed again"));
         }
@@ -272,6 +280,9 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     }
     if record.new.is_none() && record.is_new() {
         return None; // given up before anything was done
+    }
+    if let Some(broken) = emptying::left_out(record, slot) {
+        return Some(broken);
     }
     if record.new.is_none() {
         // Recreated externally before osd-migrate did anything: the OSD is not osd-migrate's.
@@ -377,6 +388,9 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
         return Some(format!(
             "P9: the Secret of Job {job}, which has ended, is left, with the bootstrap-osd key"
         ));
+    }
+    if let Some(broken) = emptying::left_in_quarantine(state) {
+        return Some(broken);
     }
     if let Some(broken) = directories::left(state) {
         return Some(broken);

@@ -11,7 +11,7 @@ use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify;
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
-use osd_migrate::domain::observation::{Releases, Slot};
+use osd_migrate::domain::observation::{Emptiable, Releases, Slot};
 use osd_migrate::domain::osd::{Kind, OsdId};
 use osd_migrate::domain::phase::is_committed;
 use osd_migrate::domain::plan::Questions;
@@ -147,6 +147,7 @@ fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
     });
     let found: Vec<OsdId> = classes
         .filter(|osd| policy.selects(*osd) && !state.ledger.records.contains_key(osd))
+        .filter(|osd| state.ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| may_go(&state.world, *osd) == Some(true))
         .filter(|osd| state.world.noise.unusual.keys().all(|pg| !state.world.up_set(pg).contains(osd)))
         .collect();
@@ -169,7 +170,7 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
             let pool = &world.ceph.pools[&placement.pool];
             let others = world.complete_set(pg).into_iter().filter(|other| *other != osd).count();
             others >= pool.min_size as usize && others > needed(world, placement.pool)
-        });
+        }) || matches!(world.emptiable(osd), Emptiable::Yes { .. });
     let serves = slot.up
         && slot.is_in
         && daemon.replicas > 0

@@ -1,0 +1,262 @@
+//! The phase Emptying: an OSD is marked out, serves until no PG needs it, and is marked in again.
+
+use osd_migrate::domain::act::DataPrecondition;
+use osd_migrate::domain::ledger::Emptying;
+use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
+use osd_migrate::domain::policy::Empty;
+
+use super::*;
+
+/// Returns a world in which the OSD is proven, and is to be emptied.
+fn proven() -> World {
+    World::proven(OSD).backed_up(OSD).with(|w| {
+        w.policy.empty = Empty::All;
+        w.record(OSD).empty = Some(Emptying::default());
+        let yes = Emptiable::Yes { moved_bytes: 0, fullest: None };
+        w.seen.ceph.emptiable.insert(OSD, yes);
+    })
+}
+
+/// Returns a world in which the OSD is marked out, and its PGs are still on it.
+fn marked_out() -> World {
+    proven().saved("emptying").with(|w| w.slot(OSD).is_in = false).saved("marked-out")
+}
+
+/// Moves all PGs of the OSD to other OSDs.
+fn moved(w: &mut World) {
+    for pg in w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD)) {
+        let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
+        pg.up.remove(&OSD);
+        pg.up.insert(free);
+        pg.acting = pg.up.clone();
+    }
+}
+
+/// Returns a world in which no PG needs the OSD, and Ceph agrees.
+fn emptied() -> World {
+    let world = marked_out().with(moved).saved("emptied").saved("emptying-progress").minutes_later(1);
+    world.with(|w| w.seen.ceph.safe_to_destroy = [(OSD, true)].into())
+}
+
+fn controlled(kind: ControlKind) -> impl FnOnce(&mut World) {
+    move |w| w.seen.kube.control = Some(Control { kind, since: None })
+}
+
+fn cordoned(w: &mut World) {
+    w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().cordoned = true;
+}
+
+fn takes_in(next: &Next) -> bool {
+    matches!(next, Next::Do(Act::Ceph(CephAct::TakeIn { osd: OSD, .. })))
+}
+
+#[test]
+fn emptying_is_saved_with_the_in_weight_before_the_osd_is_marked_out() {
+    let unsaved = proven().with(|w| w.slot(OSD).reweight = Weight(0x8000));
+    let saved = unsaved.saved("emptying");
+    let record = &saved.ledger.records[&OSD];
+    assert_eq!(record.reweight, Weight(0x8000));
+    assert!(!record.held_pgs().is_empty() && record.is_marked_out());
+    check!(saved.plan(), Next::Do(Act::Ceph(CephAct::MarkOut { osd: OSD, .. })));
+}
+
+#[test]
+fn osd_is_not_marked_out_while_a_gate_of_its_stop_is_shut() {
+    type Change = fn(&mut World);
+    let changes: [Change; 4] = [
+        cordoned,
+        |w| w.seen.ceph.flags = ["norebalance".to_owned()].into(),
+        |w| w.seen.ceph.health = ["OSD_NEARFULL".to_owned()].into(),
+        |w| w.seen.ceph.emptiable.clear(),
+    ];
+    for change in changes {
+        for world in [proven(), proven().saved("emptying")] {
+            let next = world.with(change).plan();
+            let waits =
+                matches!(next, Next::Wait(Wait::Gate { .. }) | Next::Save { why: Saving::Blocked, .. });
+            assert!(waits, "{next:#?}");
+        }
+    }
+}
+
+#[test]
+fn osd_that_cannot_be_emptied_is_skipped_in_this_run() {
+    let full = |w: &mut World| {
+        w.seen.ceph.emptiable.insert(OSD, Emptiable::No("osd.3 would be full".to_owned()));
+    };
+    let given_up = proven().with(full).saved("not-emptied");
+    let end = given_up.cleaned_up(OSD).saved("closed");
+    let Next::Finished(summary) = end.plan() else { panic!("{:#?}", end.plan()) };
+    assert!(
+        matches!(summary.refused.as_slice(), [(OSD, why)] if why.contains("osd.3 would be full")),
+        "{summary:#?}"
+    );
+    // Another OSD is not held up, and a run of another Job asks again.
+    let others = end.clone().with(|w| {
+        w.policy.select.clear();
+        w.seen.ceph.emptiable.insert(FILESTORE, Emptiable::Yes { moved_bytes: 0, fullest: None });
+    });
+    check!(others.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+    let again = end.with(|w| w.policy.run = "another".to_owned());
+    check!(again.plan(), Next::Save { osd: Some(OSD), .. });
+}
+
+#[test]
+fn emptied_osd_is_stopped_when_ceph_agrees_and_statistics_are_new() {
+    let world = emptied();
+    let saved = world.clone().saved("stop");
+    assert!(saved.ledger.records[&OSD].pgs.is_empty());
+    check!(
+        saved.with_flags_set(OSD).fenced(OSD).plan(),
+        Next::Do(Act::Kube(KubeAct::LimitDrains { .. } | KubeAct::Stop { emptied: true, .. }))
+            | Next::Save { why: Saving::Pdb, .. }
+    );
+    let disagrees = world.clone().with(|w| w.seen.ceph.safe_to_destroy = [(OSD, false)].into());
+    check!(disagrees.plan(), Next::Wait(Wait::Gate { reason: Reason::NotSafeToDestroy { .. }, .. }));
+    let too_early = marked_out().with(moved).saved("emptied").saved("emptying-progress");
+    check!(too_early.plan(), Next::Wait(Wait::Emptying { pgs: 0, .. }));
+    let needed = world.with(|w| w.pg(0).acting.extend([OSD]));
+    check!(needed.plan(), Next::Wait(Wait::Emptying { pgs: 1, .. }) | Next::Save { .. });
+}
+
+#[test]
+fn osd_that_does_not_become_empty_is_quarantined_and_marked_in() {
+    let world = marked_out();
+    check!(world.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
+    let quarantined = world.minutes_later(60).saved("quarantine");
+    assert!(takes_in(&quarantined.plan()), "{:#?}", quarantined.plan());
+    // With less data on it, the time counts from there.
+    let less = marked_out().minutes_later(59).with(|w| {
+        let mut on_it = w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD));
+        let pg = on_it.next().unwrap();
+        let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
+        pg.up = pg.up.iter().map(|osd| if *osd == OSD { free } else { *osd }).collect();
+        pg.acting = pg.up.clone();
+    });
+    let goes_on = less.saved("emptying-progress").minutes_later(59);
+    check!(goes_on.plan(), Next::Wait(Wait::Emptying { .. }));
+}
+
+#[test]
+fn pause_holds_up_the_stop_and_not_the_emptying() {
+    let paused = || controlled(ControlKind::Pause);
+    check!(marked_out().with(paused()).plan(), Next::Wait(Wait::Emptying { .. }));
+    check!(emptied().with(paused()).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    // An OSD that is not marked out yet waits.
+    check!(proven().with(paused()).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    // What was set for the stop is restored, and the OSD stays empty.
+    let intended = emptied().saved("stop").with_flags_set(OSD).with(paused());
+    check!(intended.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
+    let unset = intended.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
+    let cleared = unset.saved("stop-intent-cleared");
+    assert_eq!(cleared.ledger.records[&OSD].stop_intended_at, None);
+    check!(cleared.minutes_later(600).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+}
+
+#[test]
+fn cancelled_emptying_marks_the_osd_in_and_withdraws_the_record() {
+    type Change = fn(&mut World);
+    let changes: [Change; 3] = [
+        |w| w.seen.kube.control = Some(Control { kind: ControlKind::Cancel, since: None }),
+        |w| w.policy.empty = Empty::Never,
+        |w| w.policy.leaves = true,
+    ];
+    for change in changes {
+        for world in [marked_out(), emptied()] {
+            let world = world.with(change);
+            assert!(takes_in(&world.plan()), "{:#?}", world.plan());
+            let inside = world.with(|w| w.slot(OSD).is_in = true);
+            assert_eq!(word(&inside.plan()), Some("withdrawn"));
+        }
+    }
+}
+
+#[test]
+fn osd_that_goes_down_while_it_is_emptied_stays_out_until_it_is_up() {
+    let down = marked_out().down(OSD).saved("blocked");
+    check!(down.clone().minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+    let quarantined = down.clone().minutes_later(15).saved("quarantine");
+    assert!(!takes_in(&quarantined.plan()), "{:#?}", quarantined.plan());
+    assert!(takes_in(&quarantined.up(OSD).plan()));
+    // Up in time, it goes on.
+    check!(down.up(OSD).saved("up").plan(), Next::Wait(Wait::Emptying { .. }));
+}
+
+#[test]
+fn osd_that_another_client_marks_in_is_skipped_in_this_run() {
+    for world in [marked_out(), emptied()] {
+        let given_up = world.with(|w| w.slot(OSD).is_in = true).saved("not-emptied");
+        assert!(!takes_in(&given_up.plan()), "{:#?}", given_up.plan());
+    }
+    // Marked out by another client before osd-migrate did it: its data moves without it.
+    let theirs = proven().with(|w| w.slot(OSD).is_in = false);
+    assert_eq!(word(&theirs.plan()), Some("withdrawn"));
+}
+
+#[test]
+fn empty_osd_waits_an_hour_for_its_stop_and_is_marked_in() {
+    let held = emptied().with(cordoned);
+    check!(held.clone().minutes_later(58).plan(), Next::Wait(Wait::Gate { .. }));
+    // Without the backup, no late command can mark it out again.
+    let skipped = held.minutes_later(60).saved("not-emptied").cleaned_up(OSD);
+    assert!(takes_in(&skipped.plan()), "{:#?}", skipped.plan());
+    // What took long to empty waits as long.
+    let long = emptied().with(cordoned).with(|w| {
+        let empty = w.record(OSD).empty.as_mut().unwrap();
+        empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));
+    });
+    check!(long.clone().minutes_later(299).plan(), Next::Wait(Wait::Gate { .. }));
+    assert_eq!(word(&long.minutes_later(301).plan()), Some("not-emptied"));
+}
+
+#[test]
+fn gate_that_shuts_before_the_stop_of_an_empty_osd_undoes_the_preparations() {
+    let held = emptied().saved("stop").with_flags_set(OSD).with(cordoned).saved("blocked");
+    check!(held.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    let undone = held.minutes_later(3);
+    check!(undone.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
+    let unset = undone.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
+    let cleared = unset.saved("stop-intent-cleared");
+    check!(cleared.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeCordoned { .. }, .. }));
+    // The in-weight was saved before, and is not read again from an OSD that is out.
+    let again = cleared.with(|w| {
+        w.seen.kube.nodes.values_mut().for_each(|node| node.cordoned = false);
+        w.slot(OSD).reweight = Weight(0);
+    });
+    assert_ne!(again.saved("stop").ledger.records[&OSD].reweight, Weight(0));
+}
+
+#[test]
+fn emptied_osd_is_destroyed_only_while_it_is_out_and_nothing_is_missing() {
+    let stopped = || {
+        let mut world = emptied().saved("stop").with_flags_set(OSD).fenced(OSD);
+        let id = world.record(OSD).id.clone();
+        let daemon = world.daemon(OSD);
+        (daemon.replicas, daemon.stopped_by) = (0, Some(id));
+        daemon.pods.clear();
+        world.saved("down").down(OSD)
+    };
+    check!(
+        stopped().plan(),
+        Next::Do(Act::Ceph(CephAct::Destroy {
+            precondition: Some(DataPrecondition::NoneMissing { .. }),
+            ..
+        }))
+    );
+    let inside = stopped().with(|w| w.slot(OSD).is_in = true);
+    assert_eq!(word(&inside.plan()), Some("revert-stop"));
+    // Another replica is missing: nothing is excused.
+    let lacking = stopped().with(|w| {
+        let pg = w.pg(0);
+        pg.acting.pop_first();
+        (pg.state, pg.degraded) = (states("active+undersized+degraded"), pg.objects);
+    });
+    assert_eq!(word(&lacking.plan()), Some("revert-stop"));
+}
+
+#[test]
+fn retried_osd_is_emptied_from_the_beginning() {
+    let quarantined = marked_out().minutes_later(60).saved("quarantine");
+    let retried = quarantined.ledger.retried(OSD).unwrap();
+    assert_eq!(retried.records[&OSD].empty, Some(Emptying::default()));
+}
