@@ -109,7 +109,6 @@ def no_space(world, before):
     assert result == SOME_NOT_MIGRATED, (result, log)
     said = [line for line in log.splitlines() if f"osd.{OSD} can't be emptied" in line]
     assert said and ("backfillfull at" in said[-1] or "nearfull at" in said[-1]), log
-    assert "cannot-be-emptied" in log, log
     assert not outs(world), outs(world)
     ratios(world, *USUAL_RATIOS)
     expect_as_before(world, before)
@@ -163,11 +162,10 @@ def never(world, before):
     job = world.start("never", [*RUN, "--empty", "never"])
     result = world.wait_for(job, 60)
     log = world.log(job)
-    assert result == SOME_NOT_MIGRATED and "[no-redundancy]" in log, (result, log)
+    assert result == SOME_NOT_MIGRATED and "no-redundancy" in log, (result, log)
     assert len(outs(world)) == written, outs(world)
     expect_as_before(world, before)
-    said = [line for line in log.splitlines() if "[no-redundancy]" in line]
-    world.say(f"--empty never: {said[-1][-240:]}")
+    world.say(f"--empty never: {log.strip().splitlines()[-1][-240:]}")
 
 
 # ---- it is emptied
