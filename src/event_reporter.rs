@@ -202,6 +202,7 @@ impl Reporter for EventReporter {
                     why:
                         Saving::Quarantine { .. }
                         | Saving::NotAdmitted { .. }
+                        | Saving::NotEmptied { .. }
                         | Saving::FenceGone
                         | Saving::Uncleared { .. }
                         | Saving::Attempt { after: Some(_), .. },

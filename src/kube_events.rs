@@ -19,8 +19,9 @@ pub struct KubeEvent {
 }
 
 /// All event reasons.
-pub const REASONS: [&str; 14] = [
+pub const REASONS: [&str; 15] = [
     OSD_RECORDED,
+    OSD_EMPTYING,
     OSD_STOPPED,
     OSD_DESTROYED,
     OSD_PREPARED,

@@ -1,5 +1,7 @@
-//! `ceph osd set-group` and `unset-group`: flags of one OSD; `osd out` and `osd reweight`. One command sets both flags. `osd add-noout` and
-//! similar commands set them one by one, and are deprecated since Nautilus.
+//! `ceph osd set-group` and `unset-group`: flags of one OSD; `osd out`, and `osd reweight`.
+//!
+//! One command sets both flags. `osd add-noout` and similar commands set them one by one, and are deprecated
+//! since Nautilus.
 
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;

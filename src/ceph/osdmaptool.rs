@@ -40,7 +40,9 @@ impl Ceph {
         self.placement(osds, ["--adjust-crush-weight".to_owned(), weights.join(",")]).await
     }
 
-    /// Computes the placement after an OSD is marked out. The program takes one OSD only.
+    /// Computes the placement after an OSD is marked out.
+    ///
+    /// The program takes one OSD only.
     pub async fn placement_marked_out(&self, osd: OsdId) -> Result<Placement, CephError> {
         self.placement(&[osd].into(), ["--mark-out".to_owned(), osd.0.to_string()]).await
     }
@@ -143,8 +145,8 @@ struct MappedPg {
 impl MappedPg {
     /// Returns the up set that the mons will compute.
     ///
-    /// They drop an upmap that names an OSD with the CRUSH weight 0, or one that is out. The program keeps it,
-    /// and would leave the PG on the OSD (16.2.15).
+    /// They drop an upmap that names an OSD with the CRUSH weight 0. The program keeps it, and would leave the
+    /// PG on the OSD (16.2.15). For an OSD that it marks out, it drops the upmap itself.
     fn up_without(self, osds: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
         if self.up.is_disjoint(osds) { self.up } else { self.raw }
     }

@@ -30,7 +30,7 @@ pub use look::{
 };
 pub use near::near;
 pub use parse::parse;
-pub use run::{CONFIRMATION, DeploymentBy, LimitArgs, NewArgs, RequireClean, RunArgs};
+pub use run::{CONFIRMATION, DeploymentBy, Empty, LimitArgs, NewArgs, RequireClean, RunArgs};
 pub use telemetry::{LogFormat, TelemetryArgs};
 
 #[cfg(test)]

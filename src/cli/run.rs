@@ -59,6 +59,13 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "PGS", default_value_t = RequireClean::All)]
     #[arg(hide_short_help = true)]
     pub require_clean: RequireClean,
+    /// OSDs that are emptied before they are stopped: their data moves to other OSDs, and back.
+    ///
+    /// With "thin", OSDs with PGs of pools that cannot lose a replica (size 1 or 2, or erasure-coded with m=1) are
+    /// emptied. With "never", they are refused. With "all", every OSD is emptied.
+    #[arg(long, value_enum, value_name = "OSDS", default_value_t = Empty::Thin)]
+    #[arg(hide_short_help = true)]
+    pub empty: Empty,
     /// Show the migration in the status of the CephCluster.
     ///
     /// The status has the phase Progressing, a message, the number of pending OSDs, and the stores. Phase and
@@ -81,6 +88,17 @@ pub enum RequireClean {
     All,
     /// PGs on the OSD; every other PG must have all its replicas.
     Own,
+}
+
+/// OSDs that are emptied before they are stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Empty {
+    /// OSDs with PGs of pools that cannot lose a replica.
+    Thin,
+    /// No OSD; those that would have to be emptied are refused.
+    Never,
+    /// All OSDs.
+    All,
 }
 
 /// Limits of failures and waits.
@@ -201,6 +219,11 @@ impl RunArgs {
             require_clean: match self.require_clean {
                 RequireClean::All => policy::RequireClean::All,
                 RequireClean::Own => policy::RequireClean::Own,
+            },
+            empty: match self.empty {
+                Empty::Thin => policy::Empty::Thin,
+                Empty::Never => policy::Empty::Never,
+                Empty::All => policy::Empty::All,
             },
             limits: Limits {
                 failures: self.limits.failure_limit,

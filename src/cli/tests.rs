@@ -28,6 +28,25 @@ fn deployment_by_takes_osd_migrate_or_rook_and_nothing_else() {
 }
 
 #[test]
+fn empty_takes_thin_never_or_all_in_run_and_plan() {
+    let of = |command: &'static str, words: &[&'static str]| {
+        let words = ["osd-migrate", command].into_iter().chain(words.iter().copied());
+        match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Command::Run(args)) => Some(args.policy().empty),
+            Ok(Command::Plan(args)) => Some(args.run.policy().empty),
+            Ok(_) | Err(_) => None,
+        }
+    };
+    for command in ["run", "plan"] {
+        assert_eq!(of(command, &[]), Some(policy::Empty::Thin));
+        assert_eq!(of(command, &["--empty", "thin"]), Some(policy::Empty::Thin));
+        assert_eq!(of(command, &["--empty", "never"]), Some(policy::Empty::Never));
+        assert_eq!(of(command, &["--empty", "all"]), Some(policy::Empty::All));
+        assert_eq!(of(command, &["--empty", "yes"]), None);
+    }
+}
+
+#[test]
 fn node_bridge_takes_the_paths_of_several_pvcs() {
     let paths = |words: &[&str]| {
         let words = ["osd-migrate", "node", "bridge"].iter().chain(words);

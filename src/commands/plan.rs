@@ -13,6 +13,7 @@ use crate::commands::print::print;
 use crate::commands::terminal::width;
 use crate::domain::drift::{self, Finding};
 use crate::domain::estimate::Rate;
+use crate::domain::gate::{self, Own};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
@@ -94,20 +95,22 @@ pub(super) async fn planned(
     all: bool,
 ) -> Result<(String, Vec<Finding>), Exit> {
     let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
-    let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
+    let observed = live.observe(|seen| questions(View { policy, ledger: &ledger, seen })).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
     let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
+    let view = View { policy, ledger: &ledger, seen: &seen };
+    let places = if policy.makes_new() { plan::places(view) } else { Vec::new() };
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
     let drift = drift::find(&ledger, &seen, &keys);
     let names = k8s.names();
-    let view = View { policy, ledger: &ledger, seen: &seen };
-    let hash = store(&k8s, &preview::plan_lines(&lines, &disks, view)).await;
+    let hash = store(&k8s, &preview::plan_lines(&lines, (&disks, &places), view)).await;
     let plan = Plan {
         lines: &lines,
         devices: &devices,
         disks: &disks,
+        places: &places,
         rate: Rate::of(measured(&k8s).await),
         hash: hash.as_ref(),
         unmatched: &plan::unmatched(view),
@@ -136,6 +139,18 @@ pub(super) async fn planned(
         PlanOutput::Name => show::plan_names(&plan),
     };
     Ok((text, drift))
+}
+
+/// Returns the questions of a run, and that about the OSD that is emptied next, even if no run may begin now.
+fn questions(view: View<'_>) -> plan::Questions {
+    let asked = plan::questions(view.policy, view.ledger, view.seen);
+    let next = || {
+        let is_idle = view.ledger.in_flight().next().is_none() && !view.policy.only_new;
+        let own = Own::of(&gate::accepted(view), view.seen);
+        is_idle.then(|| plan::first_to_be_emptied(&own, view)).flatten()
+    };
+    let emptiable = asked.emptiable.or_else(next);
+    plan::Questions { emptiable, ..asked }
 }
 
 /// Returns the rate that the last run measured, if the status of a run is known.

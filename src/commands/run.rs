@@ -76,7 +76,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
         Ok(End::Finished(summary)) if summary.needs_only_confirmation() && (own.scheduled || !acted) => {
             Exit::Finished
         }
-        Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
+        Ok(End::Finished(summary)) if only_new && summary.leaves_unconfirmed_new() => Exit::Refused,
         end => ended(end, &policy),
     };
     // A pod that is to be tried again, or that leaves the work to another, does not end the run.

@@ -7,8 +7,8 @@ pub const METADATA: &str = "metadata";
 /// Template of the PVC for the write-ahead log (the same file, `bluestorePVCWal`).
 pub const WAL: &str = "wal";
 
-/// Template without a name, which Rook takes for the one of the data.
-const DATA: &str = "data";
+/// Template of the PVC for the data, and what Rook takes a template without a name for.
+pub const DATA: &str = "data";
 
 /// One of `storageClassDeviceSets`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -19,6 +19,12 @@ pub struct DeviceSet {
     pub encrypted: bool,
     /// Names of `volumeClaimTemplates`, in the order declared.
     pub templates: Vec<String>,
+    /// `count`: OSDs of the set; `None` if it is missing or is no number.
+    pub count: Option<u32>,
+    /// `portable`: the OSDs may run on any node on which their volumes can be used.
+    pub portable: bool,
+    /// Annotation `crushDeviceClass` of the template for the data.
+    pub device_class: Option<String>,
 }
 
 impl DeviceSet {
@@ -28,6 +34,14 @@ impl DeviceSet {
     /// (`createDeviceSetPVCsForIndex`, deviceSet.go, v1.20.6).
     pub fn has_template(&self, wanted: &str) -> bool {
         self.templates.len() > 1 && self.templates.iter().any(|name| name == wanted)
+    }
+
+    /// Returns the name of the template for the data, as labels of its PVCs have it.
+    pub fn data_template(&self) -> &str {
+        match self.templates.as_slice() {
+            [only] if !only.is_empty() => only,
+            _ => DATA,
+        }
     }
 
     /// Returns the name of a template that the set declares twice.
@@ -55,6 +69,13 @@ mod tests {
         assert!(has_metadata(&["data", "metadata"]) && has_metadata(&["", "metadata"]));
         assert!(!has_metadata(&["metadata"]) && !has_metadata(&["data", "wal"]));
         assert!(set(&["data", "wal"]).has_template(WAL) && !set(&["wal"]).has_template(WAL));
+    }
+
+    #[test]
+    fn only_template_of_a_device_set_names_its_data() {
+        assert_eq!(set(&["block"]).data_template(), "block");
+        assert_eq!(set(&[""]).data_template(), "data");
+        assert_eq!(set(&["", "metadata"]).data_template(), "data");
     }
 
     #[test]

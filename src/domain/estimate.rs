@@ -30,7 +30,7 @@ impl Rate {
         Self { bytes: measured.unwrap_or(ASSUMED_RATE), is_measured: measured.is_some() }
     }
 
-    /// Returns the time that an OSD with so many bytes takes.
+    /// Returns the time that an OSD takes whose migration moves so many bytes.
     pub fn time_of_osd(&self, bytes: u64) -> TimeDelta {
         time_for(bytes, self.bytes).checked_add(&ASSUMED_OVERHEAD).unwrap_or(TimeDelta::MAX)
     }
@@ -52,13 +52,13 @@ pub struct Totals {
     pub in_progress: usize,
     /// Quarantined OSDs.
     pub quarantined: usize,
-    /// OSDs that this version does not migrate.
+    /// OSDs that are not migrated as the cluster is now.
     pub refused: usize,
     /// OSDs that are not as declared, and that the arguments exclude.
     pub not_selected: usize,
     /// OSDs that are as declared.
     pub as_declared: usize,
-    /// Bytes used on the OSDs to migrate.
+    /// Bytes that move: those on the OSDs to migrate, and twice those on OSDs that are emptied.
     pub bytes: u64,
     /// OSDs to migrate whose bytes are not known.
     pub unknown: usize,
@@ -78,7 +78,7 @@ impl Totals {
                 (Now::Next | Now::Waits(_), _) => {
                     totals.to_migrate += 1;
                     totals.unknown += usize::from(line.used_bytes.is_none());
-                    let bytes = line.used_bytes.unwrap_or(0);
+                    let bytes = line.moved_bytes().unwrap_or(0);
                     totals.bytes = totals.bytes.saturating_add(bytes);
                     let time = totals.time.checked_add(&rate.time_of_osd(bytes));
                     totals.time = time.unwrap_or(TimeDelta::MAX);

@@ -197,6 +197,10 @@ guards! {
     NodeStillChosen,
     /// An available disk is recorded once: not while a record uses it, nor after it became an OSD.
     DiskOnce,
+    /// A PVC that an OSD's Deployment names does not become another OSD.
+    PvcUnused,
+    /// A PVC is recorded once: not while a record uses it.
+    PvcOnce,
     /// An OSD that nothing starts is started only if its slot holds its fsid.
     AdoptsItsOwn,
     /// A disk that is a PersistentVolume, or may be one, does not become an OSD, and an OSD on it is not

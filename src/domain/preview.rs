@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::approval::PlanLines;
 use super::classify::{self, Class};
 use super::gate::{self, Gate, Own, Reason};
-use super::ledger::{Ledger, Record, Strategy};
-use super::observation::Observation;
+use super::ledger::{Ledger, Record, RefusedStep, Strategy};
+use super::observation::{Emptiable, Observation};
 use super::osd::pvc::PerPvc;
 use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
-use super::plan::{Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd};
+use super::places::Place;
+use super::plan::{
+    Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd, line_of_pvcs,
+};
 use super::policy::Policy;
 use super::view::View;
 
@@ -41,10 +44,29 @@ pub struct Line {
     pub db: Option<DbDevice>,
     /// Bytes used on the OSD, as far as they are known. Of an OSD in progress: before its stop.
     pub used_bytes: Option<u64>,
+    /// Emptying before the stop; none if the OSD is stopped with its data.
+    pub emptied: Option<Emptied>,
     /// Strategy, in words.
     pub strategy: &'static str,
     /// Whether the OSD can be migrated now.
     pub now: Now,
+}
+
+impl Line {
+    /// Returns the bytes that the migration moves: those of an OSD that is emptied move away, and back.
+    pub fn moved_bytes(&self) -> Option<u64> {
+        let times = if self.emptied.is_some() { 2 } else { 1 };
+        self.used_bytes.map(|bytes| bytes.saturating_mul(times))
+    }
+}
+
+/// Emptying of an OSD before its stop, as far as Ceph was asked about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Emptied {
+    /// Bytes that move to other OSDs. As many move back.
+    pub moved_bytes: Option<u64>,
+    /// The fullest OSD that gets data, and its usage at the highest in percent.
+    pub fullest: Option<(OsdId, u64)>,
 }
 
 /// Database or log that goes to a PVC of its own.
@@ -74,7 +96,7 @@ pub enum Now {
     },
     /// The OSD has to wait.
     Waits(Reason),
-    /// This version never migrates the OSD, and waiting does not help.
+    /// The OSD is not migrated as the cluster is now, and waiting does not help.
     Refused(Reason),
 }
 
@@ -84,7 +106,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
     let mut directories = directories(view);
     let mut databases = databases(view);
     let needs = [lacking(&directories), lacking(&databases)].into_iter().flatten().collect();
-    let mut now = previews(&needs, view);
+    let Previews { mut now, emptied } = previews(&needs, view);
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
@@ -97,6 +119,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let kind = class.migrates();
             let target = classify::target_of(osd, seen).filter(|_| kind.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
+            let is_emptied = record.map_or(emptied.contains(&osd), |record| record.empty.is_some());
             let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
             let db = match (record, &onto) {
                 (Some(record), _) => record.db.clone(),
@@ -121,7 +144,8 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                     Some(record) => record.used_bytes,
                     None => slot.and_then(|slot| slot.used_bytes),
                 },
-                strategy: strategy(kind, view.selects(osd), &now),
+                strategy: strategy(kind, view.selects(osd), is_emptied, &now),
+                emptied: is_emptied.then(|| price(osd, seen)),
                 class,
                 now,
             }
@@ -129,13 +153,27 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
         .collect()
 }
 
-fn strategy(kind: Option<Kind>, selected: bool, now: &Now) -> &'static str {
+fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {
     match (kind, selected, now) {
-        (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
+        (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "must be emptied first",
+        (Some(kind), true, _) if kind.in_directory() && is_emptied => {
+            "emptied, on an available disk, same id"
+        }
         (Some(kind), true, _) if kind.in_directory() => "on an available disk, same id",
+        (Some(_), true, _) if is_emptied => "emptied, same id",
         (Some(_), true, _) => "in place, same id",
         (Some(_), false, _) => "not selected",
         (None, _, _) => "-",
+    }
+}
+
+/// Returns what the emptying of an OSD moves, if Ceph was asked.
+fn price(osd: OsdId, seen: &Observation) -> Emptied {
+    match seen.ceph.emptiable.get(&osd) {
+        Some(Emptiable::Yes { moved_bytes, fullest }) => {
+            Emptied { moved_bytes: Some(*moved_bytes), fullest: *fullest }
+        }
+        Some(Emptiable::No(_) | Emptiable::Unknown(_)) | None => Emptied::default(),
     }
 }
 
@@ -169,12 +207,20 @@ fn lacking<T>(found: &BTreeMap<OsdId, Result<T, Reason>>) -> BTreeMap<OsdId, &Re
     found.iter().filter_map(|(osd, found)| Some((*osd, found.as_ref().err()?))).collect()
 }
 
+/// State of the open records and of the OSDs to migrate.
+struct Previews {
+    now: BTreeMap<OsdId, Now>,
+    /// OSDs without a record that are emptied before their stop.
+    emptied: BTreeSet<OsdId>,
+}
+
 /// Returns the state of the open records and of the OSDs to migrate, in the order of migration.
 ///
 /// `needs`: why an OSD that needs another disk has none.
-fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId, Now> {
+fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> Previews {
     let mut found: BTreeMap<OsdId, Now> =
         view.ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
+    let mut emptied = BTreeSet::new();
     let own = Own::of(&gate::accepted(view), view.seen);
     let for_all = for_all(&own, view);
     let mut first = view.ledger.in_flight().map(|record| record.osd).next();
@@ -183,7 +229,11 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId,
             continue;
         };
         let changed = changed(osd, view);
-        let own_reason = own.never(osd).or(needs.get(&osd).copied()).or(changed.as_ref());
+        let is_emptied = own.is_to_be_emptied(osd, view.policy.empty);
+        emptied.extend(is_emptied.then_some(osd));
+        let never = own.never(osd).filter(|_| !is_emptied);
+        let not_emptied = is_emptied.then(|| cannot_be_emptied(osd, view)).flatten();
+        let own_reason = never.or(needs.get(&osd).copied()).or(changed.as_ref()).or(not_emptied.as_ref());
         let now = match (own_reason, &for_all, first) {
             // The reason disappears after an inventory, which the run makes when it comes to the OSD.
             (Some(reason), _, _) if !reason.is_permanent() => {
@@ -195,27 +245,43 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId,
             (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
             // A gate of this OSD blocks no other OSD.
             (None, None, first_of_all) => {
-                match (why(now_or_soon(&own, osd, node, first_of_all)), first_of_all) {
+                let soon = why(now_or_soon(&own, (osd, node), is_emptied || first_of_all.is_some()));
+                match (soon, first_of_all) {
                     (Some(reason), _) => Now::Waits(reason),
                     (None, Some(first)) => Now::Waits(Reason::Queued { osd: first }),
                     (None, None) => {
-                        let waits = why(own.gate_asked(osd, node)).map(Now::Waits);
-                        first = waits.is_none().then_some(osd);
-                        waits.unwrap_or(Now::Next)
+                        let emptiable = || gate::emptiable(osd, view.seen);
+                        let waits = why(if is_emptied { emptiable() } else { own.gate_asked(osd, node) });
+                        // A run asks about this OSD before the others.
+                        let is_asked_first = matches!(waits, Some(Reason::EmptyingUnknown { why: None, .. }));
+                        first = (waits.is_none() || is_asked_first).then_some(osd);
+                        waits.map_or(Now::Next, Now::Waits)
                     }
                 }
             }
         };
         found.insert(osd, now);
     }
-    found
+    Previews { now: found, emptied }
 }
 
 /// Returns the gate of this OSD alone.
 ///
-/// While another OSD is in progress, `osd ok-to-stop` would only report its missing replicas.
-fn now_or_soon(own: &Own<'_>, osd: OsdId, node: &NodeName, first: Option<OsdId>) -> Gate {
-    if first.is_some() { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
+/// The statistics predict the answer to `osd ok-to-stop`, which an empty OSD does not need. While another OSD
+/// is in progress, it would only report that OSD's missing replicas.
+fn now_or_soon(own: &Own<'_>, (osd, node): (OsdId, &NodeName), without_prediction: bool) -> Gate {
+    if without_prediction { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
+}
+
+/// Returns why an OSD can't be emptied, by the answer of Ceph or by this run's earlier refusal.
+fn cannot_be_emptied(osd: OsdId, view: View<'_>) -> Option<Reason> {
+    let refused = view.ledger.refused(osd, &view.policy.run);
+    let refused = refused.filter(|refused| refused.step == RefusedStep::Emptying);
+    let refused = refused.map(|refused| Reason::CannotBeEmptied { osd, why: refused.why().to_owned() });
+    refused.or_else(|| match gate::emptiable(osd, view.seen) {
+        Gate::Shut(reason) => Some(reason),
+        Gate::Open | Gate::Unknown(_) => None,
+    })
 }
 
 fn of_record(record: &Record) -> Now {
@@ -251,15 +317,18 @@ fn why(gate: Gate) -> Option<Reason> {
     }
 }
 
-/// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks that
-/// become OSDs.
-pub fn plan_lines(lines: &[Line], disks: &Disks, view: View<'_>) -> PlanLines {
+/// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks and PVCs
+/// that become OSDs.
+pub fn plan_lines(lines: &[Line], new: (&Disks, &[Place]), view: View<'_>) -> PlanLines {
     let osds = lines.iter().filter(|line| match line.now {
         Now::Next | Now::Waits(_) | Now::InFlight | Now::Refused(Reason::ChangedSincePlan { .. }) => true,
         Now::Nothing | Now::Quarantined { .. } | Now::Refused(_) => false,
     });
     let osds = osds.filter_map(|line| Some((line.osd, line_of_osd(line.osd, view)?)));
-    PlanLines::new(osds.collect(), disks.lines.iter().filter_map(|line| line.approval.clone()).collect())
+    let (disks, places) = new;
+    let of_disks = disks.lines.iter().filter_map(|line| line.approval.clone());
+    let of_pvcs = places.iter().filter_map(Place::available).map(line_of_pvcs);
+    PlanLines::new(osds.collect(), of_disks.chain(of_pvcs).collect())
 }
 
 /// Returns the reasons that occur, each once.

@@ -15,6 +15,8 @@ pub enum Stage {
     Inspect,
     /// The disk is proven, and the OSD waits for its stop.
     Wait,
+    /// The OSD serves, and its data moves to other OSDs.
+    Emptying,
     /// The OSD is stopped and destroyed.
     Stop,
     /// A node Job recreates the OSD on its disk.
@@ -39,13 +41,14 @@ impl Stage {
     fn after(self, milestone: &str) -> Self {
         match milestone {
             "proof" if self <= Self::Wait => Self::Wait,
-            // The old OSD is started again.
-            "revert-stop" => Self::Wait,
+            "emptying" => Self::Emptying,
+            // The old OSD is started again, or is empty and waits for its stop.
+            "revert-stop" | "emptied" | "stop-intent-cleared" => Self::Wait,
             "stop" | "down" if self <= Self::Stop => Self::Stop,
             "rebuild" | "restore-slot" => Self::Rebuild,
             "new" | "left-to-rook" => Self::Start,
             "up" if self == Self::Start => Self::Backfill,
-            "closing" | "uncleared" | "clear" => Self::CleanUp,
+            "closing" | "uncleared" | "clear" | "not-emptied" => Self::CleanUp,
             "quarantine" => Self::Quarantine,
             _ => self,
         }
@@ -116,6 +119,26 @@ mod tests {
             ("backfill", 8, 9),
             ("clean-up", 9, -1),
         ];
+        assert_eq!(stages(&codes), expected);
+    }
+
+    #[test]
+    fn emptied_osd_waits_for_its_stop() {
+        let codes = [
+            "record",
+            "proof",
+            "emptying",
+            "marked-out",
+            "emptying-progress",
+            "emptied",
+            "emptying-progress",
+            "stop",
+        ];
+        let expected =
+            [("inspect", 0, 1), ("wait", 1, 2), ("emptying", 2, 5), ("wait", 5, 7), ("stop", 7, -1)];
+        assert_eq!(stages(&codes), expected);
+        let codes = ["record", "proof", "emptying", "marked-out", "not-emptied"];
+        let expected = [("inspect", 0, 1), ("wait", 1, 2), ("emptying", 2, 4), ("clean-up", 4, -1)];
         assert_eq!(stages(&codes), expected);
     }
 

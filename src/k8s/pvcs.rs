@@ -78,9 +78,10 @@ fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, BoundVolume>) -
     (meta.name.clone().unwrap_or_default(), found)
 }
 
-/// Returns the template between set and index in an id of Rook.
+/// Returns the template between set and index in an id of Rook, in which the set has dashes instead of dots
+/// (`deviceSetPVCID`, deviceSet.go, v1.20.6).
 fn template(id: &str, set: &str, index: &str) -> Option<String> {
-    let rest = id.strip_prefix(set)?.strip_prefix('-')?;
+    let rest = id.strip_prefix(&set.replace('.', "-"))?.strip_prefix('-')?;
     rest.strip_suffix(index)?.strip_suffix('-').map(str::to_owned)
 }
 
@@ -147,6 +148,7 @@ mod tests {
     #[test]
     fn template_of_a_pvc_is_between_set_and_index() {
         assert_eq!(template("my-set-metadata-12", "my-set", "12").as_deref(), Some("metadata"));
+        assert_eq!(template("set-a-data-0", "set.a", "0").as_deref(), Some("data"));
         assert_eq!(template("set1-0", "set1", "0"), None, "Rook 1.3 and older");
         assert_eq!(template("other-data-0", "set1", "0"), None);
     }

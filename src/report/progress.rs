@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::next::{Saving, Wait};
-use crate::domain::pace::{self, Progress, Queue, RunPace};
+use crate::domain::pace::{Progress, Queue, RunPace};
+use crate::domain::stall;
 use crate::domain::units::{size, time};
 use crate::domain::view::View;
 use crate::report::Event;
@@ -30,6 +31,7 @@ impl RunProgress {
     }
 
     /// Takes up an event, and returns what its message has to add.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "two waits move data")]
     pub fn add(&mut self, event: &Event<'_>, now: DateTime<Utc>) -> Option<String> {
         self.pace.began.get_or_insert(now);
         match event {
@@ -38,14 +40,31 @@ impl RunProgress {
                     self.pace.queue = Queue::of(View { policy, ledger, seen });
                     self.counted_at = Some(now);
                 }
-                let Wait::ActiveClean { osd, pgs, bytes, .. } = wait else {
-                    self.stall = None;
-                    return None;
+                let osd = match wait {
+                    Wait::ActiveClean { osd, pgs, bytes, .. } => {
+                        self.pace.backfills(*osd, now, *bytes, *pgs);
+                        osd
+                    }
+                    Wait::Emptying { osd, pgs, bytes, .. } => {
+                        self.pace.empties(*osd, now, *bytes, *pgs);
+                        osd
+                    }
+                    _ => {
+                        self.stall = None;
+                        return None;
+                    }
                 };
-                self.pace.backfills(*osd, now, *bytes, *pgs);
                 let progress = self.pace.progress(now);
-                self.stall = progress.stalled_since.map(|_| pace::cause(*osd, seen));
+                self.stall = progress.stalled_since.map(|_| stall::cause(*osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
+            }
+            Event::Saved { osd: Some(osd), why: Saving::Emptied, .. } => {
+                self.pace.empties(*osd, now, 0, 0);
+                None
+            }
+            Event::Saved { osd: Some(osd), why: Saving::NotEmptied { .. }, .. } => {
+                self.pace.gives_up(*osd);
+                None
             }
             Event::Saved { osd: Some(osd), why: Saving::Closing | Saving::Uncleared { .. }, ledger } => {
                 let began = ledger.records.get(osd)?.milestones.first().map(|(_, at)| *at)?;
@@ -72,14 +91,14 @@ impl RunProgress {
     }
 }
 
-/// Returns rate and time left of the backfill in progress, or its stall.
+/// Returns rate and time left of the backfill or emptying in progress, or its stall.
 pub fn backfill_text(
     pace: &RunPace,
     progress: &Progress,
     stall: Option<&str>,
     now: DateTime<Utc>,
 ) -> Option<String> {
-    let backfill = pace.backfill.as_ref()?;
+    let backfill = pace.backfill.as_ref().filter(|backfill| !backfill.away || backfill.left_bytes > 0)?;
     let rate = progress.rate.map(|rate| format!("{}/s", size(rate)));
     if let Some(since) = progress.stalled_since {
         let before = rate.map(|rate| format!(" ({rate} before)")).unwrap_or_default();

@@ -66,12 +66,29 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
             "; available disks of {nodes} are left to Rook's operator, which is running and creates OSDs itself"
         )?;
     }
+    on_pvcs(summary, f)?;
     if !summary.unconfirmed_nodes.is_empty() {
         let nodes = names(&summary.unconfirmed_nodes);
         write!(
             f,
             "; not confirmed: no OSDs are created on the disks of {nodes}. To confirm: {HOW_TO_CONFIRM}"
         )?;
+    }
+    Ok(())
+}
+
+/// Writes what becomes of the places of device sets that have no OSD.
+fn on_pvcs(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for place in &summary.places {
+        write!(f, "; {place}")?;
+    }
+    if !summary.pvcs_left_to_rook.is_empty() {
+        let pvcs = names(&summary.pvcs_left_to_rook);
+        write!(f, "; PVCs {pvcs} are left to Rook's operator, which is running and creates OSDs itself")?;
+    }
+    if !summary.unconfirmed_pvcs.is_empty() {
+        let pvcs = names(&summary.unconfirmed_pvcs);
+        write!(f, "; not confirmed: no OSDs are created on PVCs {pvcs}. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod disks;
 mod document;
 mod drift;
 mod fence;
+mod places;
 mod plan;
 mod preflight;
 mod progress;

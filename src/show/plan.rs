@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 use crate::domain::approval::PlanHash;
 use crate::domain::classify::Class;
 use crate::domain::estimate::{Rate, Totals};
-use crate::domain::gate::Reason;
+use crate::domain::gate::{Reason, names};
 use crate::domain::osd::{OsdId, Role};
+use crate::domain::places::Place;
 use crate::domain::plan::Disks;
-use crate::domain::preview::{self, Line, Now};
+use crate::domain::preview::{self, Emptied, Line, Now};
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
-use crate::show::disks;
 use crate::show::document::API_VERSION;
 use crate::show::table::quarantined_text;
+use crate::show::{disks, places};
 
 /// Content of `plan`.
 pub struct Plan<'a> {
@@ -25,6 +26,8 @@ pub struct Plan<'a> {
     pub devices: &'a BTreeMap<OsdId, String>,
     /// Disks of the nodes.
     pub disks: &'a Disks,
+    /// Places of device sets that have no OSD.
+    pub places: &'a [Place],
     /// Rate for the estimate of times.
     pub rate: Rate,
     /// Hash of the plan, by which a person approves it; none if nothing is to be done or it is not stored.
@@ -68,7 +71,7 @@ impl Plan<'_> {
 
     /// Returns the expected time of an OSD to migrate.
     fn time(&self, line: &Line) -> String {
-        match (&line.now, line.used_bytes) {
+        match (&line.now, line.moved_bytes()) {
             (Now::Next | Now::Waits(_), Some(bytes)) => time(self.rate.time_of_osd(bytes)),
             _ => "-".to_owned(),
         }
@@ -95,11 +98,14 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
         parts.push(table.text(detail.width));
     }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
+    parts.extend(emptied_first(lines));
+    parts.extend(lines.iter().filter_map(price));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().flat_map(parts_on_pvcs));
     parts.extend(lines.iter().filter_map(quarantined));
     parts.extend(disks::disks_text(plan.disks, detail.width));
+    parts.extend(places::places_text(plan.places));
     parts.extend(plan.unmatched.iter().cloned());
     parts.extend(plan.hash.map(|hash| {
         format!("To migrate exactly this, as long as it is so: osd-migrate -n NAMESPACE run --approve {hash}")
@@ -124,6 +130,27 @@ fn now(now: &Now) -> String {
         Now::Waits(reason) => reason.code().to_owned(),
         Now::Refused(reason) => format!("refused: {}", reason.code()),
     }
+}
+
+/// Names the OSDs to migrate that are emptied before their stop.
+fn emptied_first(lines: &[Line]) -> Option<String> {
+    /// OSDs that are named. The column STRATEGY of `-o wide` shows all of them.
+    const NAMED: usize = 20;
+    let is_emptied = |line: &&Line| line.emptied.is_some() && matches!(line.now, Now::Next | Now::Waits(_));
+    let osds: Vec<&OsdId> = lines.iter().filter(is_emptied).map(|line| &line.osd).collect();
+    let more = osds.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let named = names(osds.iter().take(NAMED).copied());
+    (!osds.is_empty())
+        .then(|| format!("Emptied before the stop (their data moves to other OSDs, and back): {named}{more}"))
+}
+
+/// Returns what the emptying of an OSD moves, if Ceph was asked.
+fn price(line: &Line) -> Option<String> {
+    let Emptied { moved_bytes, fullest } = line.emptied.as_ref()?;
+    let fullest = fullest.map(|(osd, percent)| format!("; the fullest OSD then: {osd}, {percent} %"));
+    let (osd, bytes, fullest) = (line.osd, size((*moved_bytes)?), fullest.unwrap_or_default());
+    Some(format!("{osd} is emptied first: {bytes} move, and back{fullest}"))
 }
 
 /// Returns the target of an OSD in a directory.
@@ -170,7 +197,7 @@ fn quarantined(line: &Line) -> Option<String> {
 
 /// Returns the plan for programs: the summary, and a list of objects with the columns of the table.
 pub fn plan_json(plan: &Plan<'_>) -> Value {
-    let Plan { lines, devices, disks, rate, hash, unmatched } = *plan;
+    let Plan { lines, devices, disks, places, rate, hash, unmatched } = *plan;
     let totals = Totals::of(lines, rate);
     let row = |line: &Line| {
         json!({
@@ -194,8 +221,12 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
                 "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
+            "emptied": line.emptied.as_ref().map(|emptied| json!({
+                "movedBytes": emptied.moved_bytes,
+                "fullest": emptied.fullest.map(|(osd, percent)| json!({ "osd": osd, "percent": percent })),
+            })),
             "usedBytes": line.used_bytes,
-            "expectedSeconds": line.used_bytes.map(|bytes| rate.time_of_osd(bytes).num_seconds()),
+            "expectedSeconds": line.moved_bytes().map(|bytes| rate.time_of_osd(bytes).num_seconds()),
             "now": now_json(&line.now),
         })
     };
@@ -219,6 +250,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
         },
         "osds": osds,
         "disks": disks,
+        "deviceSets": places::places_json(places),
         "problems": problems,
         "notInspected": unseen,
         "unmatched": unmatched,

@@ -7,7 +7,7 @@ use crate::domain::pace::Span;
 use crate::domain::units::size;
 use crate::report::{Said, backfill_text};
 
-/// Returns the progress of all OSDs in one line, and that of the backfill in another.
+/// Returns the progress of all OSDs in one line, and that of the backfill or emptying in another.
 pub(super) fn progress_lines(said: Option<&Said>, now: DateTime<Utc>) -> Vec<String> {
     let Some(Said { pace: Some(pace), stall, .. }) = said else { return Vec::new() };
     let progress = pace.progress(now);
@@ -29,7 +29,8 @@ pub(super) fn progress_lines(said: Option<&Said>, now: DateTime<Utc>) -> Vec<Str
     );
     let one = pace.backfill.as_ref().and_then(|backfill| {
         let text = backfill_text(pace, &progress, stall.as_deref(), now)?;
-        Some(format!("{}: {text}", backfill.osd))
+        let what = if backfill.away { "emptying" } else { "backfilling" };
+        Some(format!("{} {what}: {text}", backfill.osd))
     });
     [Some(all), one].into_iter().flatten().collect()
 }
@@ -42,6 +43,7 @@ pub(super) fn progress_json(said: &Said, now: DateTime<Utc>) -> Option<Value> {
     let backfill = pace.backfill.as_ref().map(|backfill| {
         json!({
             "osd": backfill.osd,
+            "emptying": backfill.away,
             "since": backfill.since,
             "totalBytes": backfill.total_bytes,
             "leftBytes": backfill.left_bytes,

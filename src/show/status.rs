@@ -9,6 +9,8 @@ use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Runner};
 use crate::domain::osd::DeviceIdentity;
+use crate::domain::stage::Stage;
+use crate::domain::units::size;
 use crate::layout::{Rows, Width};
 use crate::report::Said;
 use crate::show::disks;
@@ -52,7 +54,7 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
-        parts.push(open_records(ledger, status.now).text(width));
+        parts.push(open_records(status).text(width));
     }
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
@@ -140,17 +142,17 @@ pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>
     }
 }
 
-fn open_records(ledger: &Ledger, now: DateTime<Utc>) -> Rows {
+fn open_records(status: &Status<'_>) -> Rows {
     let mut table = Rows::new(&["OSD", "NODE", "WHY", "MILESTONE", "AGE", "DEVICE"]);
-    for record in ledger.records.values() {
-        let (word, since) = stands_at(record);
+    for record in status.ledger.records.values() {
+        let (word, since) = stands_at(record, status);
         let device = record.device().map(DeviceIdentity::stable_name);
         table.add([
             record.osd.to_string(),
             record.node.to_string(),
             record.class.to_string(),
             word,
-            since.map_or_else(|| "-".to_owned(), |at| age(at, now)),
+            since.map_or_else(|| "-".to_owned(), |at| age(at, status.now)),
             device.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
@@ -160,7 +162,7 @@ fn open_records(ledger: &Ledger, now: DateTime<Utc>) -> Rows {
 /// Returns the status for programs.
 pub fn status_json(status: &Status<'_>) -> Value {
     let row = |record: &Record| {
-        let (word, since) = stands_at(record);
+        let (word, since) = stands_at(record, status);
         json!({
             "osd": record.osd,
             "record": record.id,
@@ -168,6 +170,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
             "why": record.class.to_string(),
             "milestone": word,
             "since": since,
+            "emptying": emptying_json(record, status),
             "attempts": record.attempt.number,
             "failures": record.attempt.failures,
             "quarantine": record.quarantine,
@@ -203,19 +206,50 @@ pub fn status_json(status: &Status<'_>) -> Value {
     })
 }
 
+/// Returns the bytes that are left on an OSD that is marked out, and serves; none if there is no such OSD.
+///
+/// The last message of a run is more recent than the ledger, which is saved with each tenth less.
+fn left_bytes(record: &Record, status: &Status<'_>) -> Option<u64> {
+    let empty = record.empty.as_ref().filter(|empty| empty.out_since.is_some())?;
+    if empty.emptied_at.is_some() {
+        return Some(0);
+    }
+    let pace = status.said.and_then(|said| said.pace.as_ref()?.backfill.as_ref());
+    let pace = pace.filter(|emptying| emptying.away && emptying.osd == record.osd);
+    pace.map(|emptying| emptying.left_bytes).or(empty.least.map(|(bytes, _)| bytes))
+}
+
+fn emptying_json(record: &Record, status: &Status<'_>) -> Option<Value> {
+    let empty = record.empty.as_ref()?;
+    Some(json!({
+        "bytes": empty.bytes,
+        "leftBytes": left_bytes(record, status),
+        "markedOutAt": empty.out_since,
+        "emptiedAt": empty.emptied_at,
+    }))
+}
+
 /// Returns the last saved milestone of a record in words, and its time.
-fn stands_at(record: &Record) -> (String, Option<DateTime<Utc>>) {
+fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<Utc>>) {
+    if Stage::of(record) == Stage::Emptying {
+        let left = left_bytes(record, status).map(|bytes| format!(", {} left on it", size(bytes)));
+        let since = record.empty.as_ref().and_then(|empty| empty.out_since.or(empty.intended_at));
+        return (format!("emptying{}", left.unwrap_or_default()), since);
+    }
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), None) };
     let words = match word.as_str() {
         "record" => "recorded, inspecting its disk",
         "inspect" => "inspecting its disk",
+        "proof" if record.empty.is_some() => "disk proven, emptying is next",
         "proof" => "disk proven, stop is next",
+        "emptied" | "emptying-progress" => "emptied, stop is next",
+        "stop-intent-cleared" => "emptied, stop is postponed",
         "stop" | "pgs-gone" => "stopping and destroying",
         "rebuild" => "recreating",
         "restore-slot" => "restoring its slot",
         "clear" => "removing its old directory",
         "new" => "recreated, starting and backfilling",
-        "closing" | "uncleared" | "withdrawn" => "cleaning up",
+        "closing" | "uncleared" | "withdrawn" | "not-emptied" => "cleaning up",
         "quarantine" => "quarantined",
         other => other,
     };

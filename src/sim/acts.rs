@@ -313,7 +313,7 @@ impl World {
 
     fn deploy(&mut self, deploy: &Deploy) -> Done {
         if let Some(fresh) = &deploy.fresh {
-            return self.deploy_fresh(deploy, fresh.replaces.as_ref());
+            return self.deploy_fresh(deploy, Some(fresh));
         }
         let osd = deploy.osd;
         match self.kube.daemons.get(&osd) {

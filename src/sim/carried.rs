@@ -14,6 +14,9 @@ use crate::sim::world::{Disk, World, fsid_on};
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
+        if request.looks_for_blank() {
+            return self.inspect_new(request);
+        }
         let found = match (&request.evidence, &request.directory) {
             (None, None) => {
                 self.disks.iter().filter(|(name, _)| self.is_given(request, name)).find(|(_, disk)| {

@@ -16,7 +16,7 @@
 //! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
-//! | `pvcs`, `on_pvc`, `pvc_part` | PersistentVolumeClaims, their keys, databases on them | Kubernetes 1.34 |
+//! | `pvcs`, `on_pvc`, `pvc_part`, `new_on_pvc` | PersistentVolumeClaims, their keys, databases and new OSDs on them | Kubernetes 1.34 |
 //! | `acts`, `acts_on_ceph` | each act with the preconditions of `domain::expect`, like the adapters | |
 //! | `noise`, `disturbance` | persistent problems elsewhere: dead OSDs, cordoned or lost nodes, unusual PGs | |
 //! | `happening` | happenings as data: time, statistics, daemons, agents; faults, Rook, people | |
@@ -39,6 +39,7 @@ mod faults;
 pub mod happening;
 mod kube;
 mod mon;
+mod new_on_pvc;
 mod new_osds;
 mod noise;
 mod on_pvc;

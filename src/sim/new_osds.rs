@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::act::{DataPrecondition, Deploy};
+use crate::domain::act::{DataPrecondition, Deploy, Fresh};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
     DiskSeen, DiskState, InventoryReport, InventoryRequest, NodeInventory, OsdSeen, Rejection,
@@ -146,8 +146,9 @@ impl World {
     }
 
     /// Creates an OSD's Deployment if there is none, or replaces exactly the observed one.
-    pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, replaces: Option<&(String, i64)>) -> Done {
-        let osd = deploy.osd;
+    pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, fresh: Option<&Fresh>) -> Done {
+        let (osd, replaces) = (deploy.osd, fresh.and_then(|fresh| fresh.replaces.as_ref()));
+        self.expect_source(deploy)?;
         let there = self.kube.daemons.get(&osd);
         if there.is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid)) {
             return Ok(Vec::new());
@@ -160,6 +161,7 @@ impl World {
         if !crate::domain::expect::in_place_of(found, expected) {
             return Err("the Deployment is not the observed one".to_owned());
         }
+        self.take_pvcs(deploy);
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])
     }

@@ -20,7 +20,7 @@ impl World {
     }
 
     /// Returns what an agent finds on the disk for the database.
-    fn part_seen(&self, request: &NodeRequest, disk: &str) -> PieceSeen {
+    pub(super) fn part_seen(&self, request: &NodeRequest, disk: &str) -> PieceSeen {
         match (self.database_on(disk), self.disks.get(disk)) {
             (_, None) => PieceSeen::Missing,
             (Some(fsid), Some(_)) if fsid == request.old => PieceSeen::Old,

@@ -8,7 +8,7 @@ use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{Control, ControlKind, JobState};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{Limits, Policy};
+use osd_migrate::domain::policy::{Empty, Limits, Policy};
 
 use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, word};
 use crate::support::check;
@@ -293,7 +293,10 @@ fn resumed_run_continues_where_it_was_paused() {
 
 #[test]
 fn paused_run_with_nothing_to_do_finishes() {
-    let without_redundancy = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
+    let without_redundancy = World::new().with(|w| {
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2;
+        w.policy.empty = Empty::Never;
+    });
     check!(paused(without_redundancy).plan(), Next::Finished(s) if s.refused.len() == 2);
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
     check!(paused(unconfirmed).plan(), Next::Finished(s) if s.unconfirmed.len() == 2);

@@ -19,6 +19,7 @@ mod classify;
 mod commands;
 mod corpus;
 mod drift;
+mod emptied;
 mod explore;
 mod failpoint;
 mod fidelity;

@@ -13,6 +13,7 @@ use osd_migrate::domain::next::Wait;
 use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases, Runner};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Disks;
+use osd_migrate::domain::policy::Empty;
 use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::layout::Width;
 use osd_migrate::report::{Event, Said};
@@ -21,7 +22,7 @@ use osd_migrate::show::{self, Plan, PlanDetail, Status};
 use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, POOL, World, noon, pg_id, states};
 use crate::support::check;
 
-fn now(world: &World, osd: OsdId) -> Now {
+pub(crate) fn now(world: &World, osd: OsdId) -> Now {
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
     lines.into_iter().find(|line| line.osd == osd).unwrap().now
 }
@@ -34,6 +35,7 @@ pub(crate) fn plan_table(lines: &[Line]) -> String {
         lines,
         devices: &devices,
         disks: &disks,
+        places: &[],
         rate: Rate::of(None),
         hash: None,
         unmatched: &unmatched,
@@ -41,7 +43,7 @@ pub(crate) fn plan_table(lines: &[Line]) -> String {
     show::plan_text(&plan, PlanDetail { all: true, ..PlanDetail::default() })
 }
 
-fn table(world: &World) -> String {
+pub(crate) fn table(world: &World) -> String {
     plan_table(&preview::lines(&world.policy, &world.ledger, &world.seen))
 }
 
@@ -96,11 +98,12 @@ fn preview_shows_other_reasons_before_not_confirmed() {
 }
 
 #[test]
-fn preview_shows_insufficient_redundancy_above_all_reasons() {
+fn preview_refuses_osds_without_redundancy_if_emptying_is_forbidden() {
     let without_redundancy = |size: u32, data_chunks: Option<u32>| {
         World::new().with(|w| {
             let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
             (pool.size, pool.data_chunks) = (size, data_chunks);
+            w.policy.empty = Empty::Never;
             w.seen.kube.declaration.confirmed = false;
             w.seen.ceph.releases = Releases::Several;
         })
@@ -120,6 +123,7 @@ fn preview_shows_insufficient_redundancy_above_all_reasons() {
         w.seen.ceph.pools.insert(2, pool);
         let mut pg = w.seen.ceph.pgs[&pg_id(0)].clone();
         (pg.pool, pg.up, pg.acting) = (2, [BY_HAND].into(), [BY_HAND].into());
+        w.policy.empty = Empty::Never;
         w.seen.ceph.pgs.insert(PgId("2.0".to_owned()), pg);
     });
     check!(now(&one, BY_HAND), Now::Refused(_));
@@ -190,6 +194,7 @@ fn plan_json_shows_state_reason_and_message() {
         lines: &lines,
         devices: &devices,
         disks: &disks,
+        places: &[],
         rate: Rate::of(None),
         hash: Some(&hash),
         unmatched: &unmatched,
@@ -218,7 +223,7 @@ fn plan_json_shows_state_reason_and_message() {
 
 // ---- status
 
-fn names() -> &'static Names {
+pub(crate) fn names() -> &'static Names {
     static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
         namespace: "ceph-a".to_owned(),
         cluster: Some("store".to_owned()),

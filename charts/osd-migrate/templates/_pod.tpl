@@ -237,6 +237,7 @@ volumes:
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}
+{{- if ne .empty "thin" }}{{ $args = concat $args (list "--empty" .empty) }}{{ end -}}
 {{- if ne (int .failureLimit) 1 }}{{ $args = concat $args (list "--failure-limit" (.failureLimit | toString)) }}{{ end -}}
 {{- if ne .startLimit "15m" }}{{ $args = concat $args (list "--start-limit" .startLimit) }}{{ end -}}
 {{- if ne .nooutLimit "15m" }}{{ $args = concat $args (list "--noout-limit" .nooutLimit) }}{{ end -}}

@@ -178,7 +178,8 @@ pub struct Deploy {
     /// that Deployment, if it exists. None if an existing OSD is recreated: its own Deployment is expected to
     /// have the annotation.
     pub fresh: Option<Fresh>,
-    /// PVC that the OSD is on. Its Deployment keeps everything else of the one that was backed up.
+    /// PVCs that the OSD is on. Its Deployment keeps everything else of the one that was backed up, or of that
+    /// of the other OSD from which it is made.
     pub pvcs: Option<PerPvc<String>>,
 }
 
@@ -187,4 +188,16 @@ pub struct Deploy {
 pub struct Fresh {
     /// (uid, `metadata.generation`) of the Deployment that is replaced. None if there must be no Deployment.
     pub replaces: Option<(String, i64)>,
+    /// Deployment of another OSD of the device set, from which the new one is made. None if the OSD is on a
+    /// disk of its host: its Deployment is rendered.
+    pub source: Option<SourceDeployment>,
+}
+
+/// Deployment of an OSD on PVCs, from which that of a new OSD of the same device set is made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct SourceDeployment {
+    /// Its OSD.
+    pub osd: OsdId,
+    /// uid of the expected Deployment.
+    pub deployment: String,
 }

@@ -12,7 +12,7 @@ mod subject;
 use serde::Serialize;
 
 pub use ceph::CephAct;
-pub use kubernetes::{Deploy, Fresh, KubeAct};
+pub use kubernetes::{Deploy, Fresh, KubeAct, SourceDeployment};
 pub use node::NodeAct;
 pub use precondition::DataPrecondition;
 

@@ -19,3 +19,4 @@ pub use decide::{class_of, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};
 pub use on_pvc::{pvcs_of, set_of};
 pub use pvc_refusal::PvcRefusal;
+pub use pvcs::unusable;

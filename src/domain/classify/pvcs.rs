@@ -100,6 +100,11 @@ impl OfSet<'_> {
     }
 }
 
+/// Returns why a pod of the node can't use a PVC as a device.
+pub fn unusable(name: &str, seen: &Observation) -> Option<PvcRefusal> {
+    expect_usable(name, seen).err()
+}
+
 /// Returns why another pod of the node can't use a PVC of an OSD as a device.
 fn expect_usable(name: &str, seen: &Observation) -> Result<(), PvcRefusal> {
     let pvc = name.to_owned();

@@ -6,6 +6,7 @@ mod begin;
 mod clean;
 mod data;
 mod emptied;
+mod mark_out;
 mod new;
 mod node;
 mod own;
@@ -26,7 +27,8 @@ pub use data::{
     affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
     served, without_redundancy,
 };
-pub use emptied::{before_mark_out, emptiable, emptied, safe_to_destroy};
+pub use emptied::{emptiable, emptied, safe_to_destroy};
+pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new};
 pub use node::of_node;
 pub use own::{Own, passes_by_itself};

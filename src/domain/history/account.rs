@@ -78,7 +78,7 @@ impl Account {
         let mut sums = Sums::default();
         for Row { entry, .. } in &self.rows {
             *sums.outcomes.entry(entry.outcome).or_default() += 1;
-            sums.moved_bytes = sums.moved_bytes.saturating_add(entry.moved_bytes);
+            sums.moved_bytes = sums.moved_bytes.saturating_add(entry.all_moved_bytes());
             for (code, seconds) in &entry.waits {
                 *sums.waits.entry(code.clone()).or_default() += seconds;
             }

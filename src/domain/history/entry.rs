@@ -41,7 +41,7 @@ impl Outcome {
         match milestone {
             "closing" | "uncleared" if is_new => Some(Self::Created),
             "closing" | "uncleared" => Some(Self::Migrated),
-            "withdrawn" | "not-admitted" | "purged-externally" => Some(Self::Withdrawn),
+            "withdrawn" | "not-admitted" | "not-emptied" | "purged-externally" => Some(Self::Withdrawn),
             "quarantine" => Some(Self::Quarantined),
             _ => None,
         }
@@ -124,6 +124,9 @@ pub struct Entry {
     /// Bytes used on the OSD before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_bytes: Option<u64>,
+    /// Bytes that moved away from the OSD before its stop. None if it was stopped with its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emptied_bytes: Option<u64>,
     /// Bytes that backfill moved onto the OSD.
     #[serde(default)]
     pub moved_bytes: u64,
@@ -180,6 +183,11 @@ impl Entry {
             old: (!record.is_new()).then_some(record.old),
             new: record.new,
             used_bytes: record.used_bytes,
+            emptied_bytes: record
+                .empty
+                .as_ref()
+                .filter(|empty| empty.emptied_at.is_some())
+                .map(|empty| empty.bytes),
             moved_bytes,
             restarts: record.restarts,
             milestones: shortened(&record.milestones),
@@ -194,6 +202,11 @@ impl Entry {
             jobs: course.jobs,
             pods: course.pods,
         }
+    }
+
+    /// Returns the bytes that were moved, away from the OSD and onto it.
+    pub fn all_moved_bytes(&self) -> u64 {
+        self.moved_bytes.saturating_add(self.emptied_bytes.unwrap_or(0))
     }
 
     /// Returns when the record was created.

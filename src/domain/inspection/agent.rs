@@ -105,12 +105,22 @@ pub struct NodeRequest {
     /// PVCs of the OSD, if it is on PVCs. The agent's pod has their devices, and the agent searches no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pvcs: Option<PerPvc<String>>,
+    /// Whether the PVCs are available ones that become an OSD.
+    ///
+    /// The first inspection then looks for blank devices, not for an OSD.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_new_pvcs: bool,
 }
 
 impl NodeRequest {
     /// Returns the PVC of the OSD's data.
     pub fn data_pvc(&self) -> Option<&str> {
         self.pvcs.as_ref().map(|pvcs| pvcs.data.as_str())
+    }
+
+    /// Returns whether this is the first inspection of PVCs that are to become an OSD.
+    pub fn looks_for_blank(&self) -> bool {
+        self.on_new_pvcs && self.pvcs.is_some() && self.evidence.is_none()
     }
 
     /// Returns the PVC whose key the agent gets: that of the data of an OSD that is to be encrypted.

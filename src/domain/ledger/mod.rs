@@ -2,6 +2,7 @@
 
 mod bounds;
 mod emptying;
+mod left_pvcs;
 mod nodes;
 mod record;
 mod recorded_pvc;
@@ -11,6 +12,7 @@ mod stored;
 mod whole;
 
 pub use emptying::Emptying;
+pub use left_pvcs::{LeftPvc, LeftPvcs};
 pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
 pub use recorded_pvc::RecordedPvc;

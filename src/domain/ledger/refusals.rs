@@ -30,8 +30,16 @@ pub enum RefusedStep {
 pub struct Refused {
     /// Step that was refused.
     pub step: RefusedStep,
-    /// Reason: the answer of the API server, or what is against the emptying.
-    pub why: String,
+    /// Reason: the answer of the API server, or what is against the emptying. Empty after `WITH_TEXT` others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    why: String,
+}
+
+impl Refused {
+    /// Returns the reason.
+    pub fn why(&self) -> &str {
+        if self.why.is_empty() { "see the log of the run" } else { &self.why }
+    }
 }
 
 /// OSDs that one run does not start again.
@@ -39,7 +47,8 @@ pub struct Refused {
 pub struct Refusals {
     /// uid of the run's Job. Another Job asks again.
     pub job: String,
-    /// Refusals by OSD. Stored as pairs: a number as a key can't be read again from `run`, which is flattened.
+    /// Refusals by OSD. Stored as pairs: a number as a key can't be read again from `run`, which is
+    /// flattened.
     #[serde(with = "pairs")]
     pub osds: BTreeMap<OsdId, Refused>,
 }
@@ -51,11 +60,7 @@ impl Refusals {
     pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, step: RefusedStep, why: &str) -> Self {
         let mut refusals = known.unwrap_or_else(|| Self { job: job.to_owned(), osds: BTreeMap::new() });
         let length = if refusals.osds.len() < WITH_TEXT { TEXT } else { 0 };
-        let mut text: String = why.chars().take(length).collect();
-        if text.is_empty() {
-            "see the log of the run".clone_into(&mut text);
-        }
-        refusals.osds.insert(osd, Refused { step, why: text });
+        refusals.osds.insert(osd, Refused { step, why: why.chars().take(length).collect() });
         refusals
     }
 }

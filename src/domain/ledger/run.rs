@@ -1,6 +1,6 @@
 //! State of the run as a whole.
 
-use super::Refusals;
+use super::{LeftPvcs, Refusals};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,9 @@ pub struct Run {
     /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,
+    /// PVCs on which a Job creates no OSD, because their devices are not blank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_pvcs: Option<LeftPvcs>,
 }
 
 /// Order of the owner to fence the CephCluster before an edit of it (`osd-migrate fence`).

@@ -1,6 +1,6 @@
 //! The whole ledger.
 
-use super::{Attempt, Emptying, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
+use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,5 +87,19 @@ impl Ledger {
     pub fn note_refusal(&mut self, osd: OsdId, job: &str, step: RefusedStep, why: &str) {
         let known = self.run.refusals.take().filter(|known| known.job == job);
         self.run.refusals = Some(Refusals::noted(known, osd, job, step, why));
+    }
+
+    /// Returns why this run creates no OSD on a PVC, if it has given that up.
+    pub fn left_pvc(&self, name: &str, uid: &str, job: &str) -> Option<&str> {
+        let known = self.run.left_pvcs.as_ref().filter(|known| known.job == job)?;
+        known.pvcs.get(name).filter(|left| left.uid == uid).map(|left| left.found.as_str())
+    }
+
+    /// Notes that this run creates no OSD on a PVC.
+    ///
+    /// Discards the notes of another run.
+    pub fn leave_pvc(&mut self, name: &str, uid: &str, job: &str, found: &str) {
+        let known = self.run.left_pvcs.take().filter(|known| known.job == job);
+        self.run.left_pvcs = Some(LeftPvcs::noted(known, job, name, uid, found));
     }
 }

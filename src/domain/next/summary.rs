@@ -25,6 +25,12 @@ pub struct Summary {
     pub skipped: Vec<(OsdId, String)>,
     /// Nodes whose disks would be inspected for new OSDs if the migration were confirmed.
     pub unconfirmed_nodes: BTreeSet<NodeName>,
+    /// PVCs of device sets that would become OSDs if the migration were confirmed.
+    pub unconfirmed_pvcs: BTreeSet<String>,
+    /// Sentences about places of device sets that get no OSD.
+    pub places: Vec<String>,
+    /// PVCs of device sets that are left to Rook, whose running operator turns them into OSDs itself.
+    pub pvcs_left_to_rook: BTreeSet<String>,
     /// Obstacles to new OSDs: (node, sentence).
     pub problems: Vec<(String, String)>,
     /// Nodes whose available disks are left to Rook, whose running operator turns them into OSDs itself.
@@ -56,6 +62,12 @@ impl Summary {
     ///
     /// Something would be done with it, and no OSD is quarantined.
     pub fn needs_only_confirmation(&self) -> bool {
-        self.quarantined.is_empty() && !(self.unconfirmed.is_empty() && self.unconfirmed_nodes.is_empty())
+        let is_something = !self.unconfirmed.is_empty() || self.leaves_unconfirmed_new();
+        self.quarantined.is_empty() && is_something
+    }
+
+    /// Returns whether new OSDs would be created if they were confirmed.
+    pub fn leaves_unconfirmed_new(&self) -> bool {
+        !(self.unconfirmed_nodes.is_empty() && self.unconfirmed_pvcs.is_empty())
     }
 }

@@ -1,4 +1,4 @@
-//! Backfill of one OSD, by samples of what is left.
+//! Data that moves to or from one OSD, by samples of what is left.
 
 use std::collections::VecDeque;
 
@@ -25,11 +25,14 @@ const MOST_SAMPLES: usize = 24;
 /// Number of samples by which the time is divided: half of the most, so that some room is left.
 const HALF_OF_THE_SAMPLES: i32 = 12;
 
-/// Backfill of one OSD.
+/// Backfill of one OSD, or its emptying.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfill {
     /// The OSD.
     pub osd: OsdId,
+    /// Whether the data moves away from the OSD, which is emptied before its stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub away: bool,
     /// Time of the first sample.
     pub since: DateTime<Utc>,
     /// Bytes that were left at first, or the most that were left since: clients write meanwhile.
@@ -53,6 +56,7 @@ impl Backfill {
         let least = (left_bytes, pgs);
         Self {
             osd,
+            away: false,
             since: at,
             total_bytes: left_bytes,
             left_bytes,
@@ -61,6 +65,11 @@ impl Backfill {
             largest_step: 0,
             samples,
         }
+    }
+
+    /// Creates the emptying of an OSD from its first sample.
+    pub fn away(osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) -> Self {
+        Self { away: true, ..Self::new(osd, at, left_bytes, pgs) }
     }
 
     /// Adds a sample.
@@ -105,6 +114,11 @@ impl Backfill {
     /// Returns the bytes that were moved.
     pub fn moved_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.left_bytes)
+    }
+
+    /// Returns the bytes that move later: those that left an emptied OSD move back to the new one.
+    pub fn later_bytes(&self) -> u64 {
+        if self.away { self.total_bytes } else { 0 }
     }
 
     /// Returns since when there was no progress, if this counts as a stall.

@@ -7,16 +7,13 @@
 //! | `backfill` | backfill of one OSD, by its samples |
 //! | `run_pace` | OSDs and bytes of the whole run |
 //! | `span` | a time within bounds |
-//! | `stall` | cause of a stall |
 
 mod backfill;
 mod run_pace;
 mod span;
-mod stall;
 
 pub(super) use backfill::time_for;
 pub use backfill::{Backfill, STALLS_AFTER};
 pub(super) use run_pace::ASSUMED_OVERHEAD;
 pub use run_pace::{Progress, Queue, RunPace};
 pub use span::Span;
-pub use stall::cause;

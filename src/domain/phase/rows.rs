@@ -25,7 +25,9 @@ pub const ROWS: &[Row] = &[
         SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
         SlotFact::Old => f.at_rest() && f.unproven(),
         SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
-        SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => f.disk == DiskFact::Unseen,
+        SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => {
+            (f.disk == DiskFact::Unseen && !f.given_up()) || f.unproven_new()
+        }
     }),
     (Phase::Emptying, |f| f.serves() && f.data == DataFact::ToMove),
     (Phase::Serving, |f| f.serves() && f.data != DataFact::ToMove),
@@ -37,7 +39,7 @@ pub const ROWS: &[Row] = &[
             && match f.disk {
                 DiskFact::Old => f.slot == SlotFact::Destroyed,
                 DiskFact::Tombstone | DiskFact::Unfinished => true,
-                DiskFact::Blank => f.directory || (f.new && (f.wanted || f.issued)),
+                DiskFact::Blank => f.directory || (f.new && (f.wanted || f.issued) && !f.unproven_new()),
                 DiskFact::Unseen | DiskFact::Finished | DiskFact::Misplaced | DiskFact::Other => false,
             }
     }),
@@ -126,12 +128,16 @@ impl Facts {
                 DiskFact::Blank => is_theirs || (!self.issued && !self.wanted),
                 DiskFact::Tombstone => is_theirs,
                 DiskFact::Other => !self.issued,
-                DiskFact::Unseen
-                | DiskFact::Old
-                | DiskFact::Unfinished
-                | DiskFact::Finished
-                | DiskFact::Misplaced => false,
+                // The first inspection of PVCs only reads.
+                DiskFact::Unseen => !self.proven && !self.issued && (is_theirs || !self.wanted),
+                DiskFact::Old | DiskFact::Unfinished | DiskFact::Finished | DiskFact::Misplaced => false,
             }
+    }
+
+    /// Returns whether the devices of PVCs that are to become an OSD are blank, and that is not saved yet.
+    fn unproven_new(&self) -> bool {
+        let waits = matches!(self.slot, SlotFact::Destroyed | SlotFact::Absent);
+        self.new && waits && self.disk == DiskFact::Blank && !self.proven && self.wanted && !self.issued
     }
 
     /// Returns whether an OSD in a directory, before its stop, lost the disk that it was to go to.

@@ -8,7 +8,7 @@ use super::{DaemonFact, DataFact, DiskFact, Facts, SlotFact};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
+use crate::domain::inspection::{Content, Evidence, Inspection, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::observation::{Daemon, JobState, Metadata, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{
@@ -103,7 +103,8 @@ fn daemon_fact(
 ///
 /// The agent proves that again before it writes.
 fn is_untouched(record: &Record, issued: &BTreeSet<OsdFsid>, seen: &Observation) -> bool {
-    record.is_new() && record.attempt.number <= 1 && issued.is_empty() && !is_created(record, seen)
+    let is_known = record.is_new() && record.evidence.is_some();
+    is_known && record.attempt.number <= 1 && issued.is_empty() && !is_created(record, seen)
 }
 
 /// Returns the issued fsids in the record and in all its reports.
@@ -204,6 +205,9 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         let is_there = inspection.evidence.as_ref().is_some_and(|e| has_directory(record, onto, e, cluster));
         return if is_there { DiskFact::Old } else { DiskFact::Blank };
     }
+    if record.is_new() && record.evidence.is_none() {
+        return first_of_new(inspection);
+    }
     match &inspection.content {
         Content::Bluestore { cluster: Some(named), .. }
         | Content::Osd { cluster: named, .. }
@@ -244,6 +248,14 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         | Content::Other { .. }
         | Content::NotFound { .. } => DiskFact::Other,
     }
+}
+
+/// Returns what the first inspection of PVCs that are to become an OSD says: only evidence of blank devices
+/// shows that nothing is lost.
+fn first_of_new(inspection: &Inspection) -> DiskFact {
+    let proof = inspection.evidence.as_ref().map(|evidence| &evidence.proof);
+    let is_blank = matches!(proof, Some(Proof::Available { .. }));
+    if is_blank { DiskFact::Blank } else { DiskFact::Other }
 }
 
 /// Returns whether the directory contains the record's OSD, and the device inspected with it is the disk that

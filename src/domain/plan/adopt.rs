@@ -36,7 +36,7 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
         initial_weight: None,
         device_type: (found.mode == Mode::Raw && !on_file).then(|| type_of(found, inventory)).flatten(),
         on_file,
-        fresh: Some(Fresh { replaces: None }),
+        fresh: Some(Fresh { replaces: None, source: None }),
         pvcs: None,
     }))))
 }

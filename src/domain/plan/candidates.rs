@@ -1,7 +1,6 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
-use super::next_osd::for_all;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
@@ -64,15 +63,34 @@ pub(super) fn asked_to_be_emptied(view: View<'_>) -> Option<OsdId> {
         return None;
     }
     let own = Own::of(&gate::accepted(view), view.seen);
+    let first = first_to_be_emptied(&own, view)?;
+    (for_all(&own, view) == Gate::Open).then_some(first)
+}
+
+/// Returns the first candidate that is to be emptied, as far as its own gates are open.
+///
+/// `plan` asks Ceph about it before a run may begin: a person confirms the run by what it costs.
+pub fn first_to_be_emptied(own: &Own<'_>, view: View<'_>) -> Option<OsdId> {
     let is_open = |osd: &OsdId| {
         own.is_to_be_emptied(*osd, view.policy.empty)
             && may_begin(*osd, view)
             && view.node_of(*osd).is_some_and(|node| own.gate(*osd, node) == Gate::Open)
     };
-    let first = candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)?;
-    (for_all(&own, view) == Gate::Open).then_some(first)
+    candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)
 }
 
 fn may_begin(osd: OsdId, view: View<'_>) -> bool {
     view.ledger.refused(osd, &view.policy.run).is_none() && changed(osd, view).is_none()
+}
+
+/// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
+pub(super) fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+    let around = gate::around_any_stop(view.our_fence(), view.seen);
+    // A permanent reason is reported even if nothing may be started now.
+    if let Gate::Shut(reason) = &around
+        && reason.is_permanent()
+    {
+        return around;
+    }
+    gate::first_of([gate::begin(view), gate::first_not_open([around, own.all().clone()])])
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::approved::unmatched;
 use super::candidates::refused;
-use super::nodes;
 use super::rest::Rest;
+use super::{new_on_pvc, nodes};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
@@ -48,7 +48,8 @@ pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
         return wait;
     }
     let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
-    Next::Finished(Summary { problems, unseen_nodes, ..rest.take_summary() })
+    let places = new_on_pvc::problems(view);
+    Next::Finished(Summary { problems, unseen_nodes, places, ..rest.take_summary() })
 }
 
 /// Ends the run.

@@ -12,6 +12,7 @@
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
 //! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
+//! | `new_on_pvc` | new OSDs on PVCs of device sets |
 //! | `crash_loop` | progress of a Job's pods, recorded after the decision |
 //! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |
 
@@ -28,6 +29,7 @@ mod existing_osd;
 mod in_progress;
 mod inventories;
 mod lost_ledger;
+mod new_on_pvc;
 mod new_osd;
 mod next_osd;
 mod nodes;
@@ -43,12 +45,13 @@ mod tolerate;
 mod wanted;
 
 pub use approved::{changed, line_of_osd, unmatched};
-pub use candidates::{candidates, host_of, refused};
+pub use candidates::{candidates, first_to_be_emptied, host_of, refused};
 pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;
 pub use directory::{Onto, inspected, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
 pub use inventories::inventory_job;
+pub use new_on_pvc::{allowed as places, line_of_pvcs};
 pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};

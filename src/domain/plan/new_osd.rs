@@ -91,20 +91,25 @@ fn id_for<'a>(
     let named = available.tombstone.as_ref().map(|(osd, ..)| *osd);
     let available =
         |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
+    let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
+    destroyed.unwrap_or_else(|| (lowest_absent(view), None))
+}
+
+/// Returns the lowest unused id.
+pub(super) fn lowest_absent(view: View<'_>) -> OsdId {
     let absent = |osd: &OsdId| {
-        let is_absent = !slots.contains_key(osd) && !view.ledger.records.contains_key(osd);
+        let is_absent = !view.seen.ceph.slots.contains_key(osd) && !view.ledger.records.contains_key(osd);
         // The Deployment of a purged OSD still starts the OSD with its number.
         is_absent && !view.seen.kube.daemons.contains_key(osd)
     };
-    let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
-    destroyed.unwrap_or_else(|| ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None))
+    (0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX))
 }
 
 /// Returns a placeholder for the fsid of the former OSD in a record; no OSD ever has it.
 ///
 /// It is a UUID of version 8 (RFC 9562) from the values that make it unique: the second, the record's number,
 /// the cluster.
-fn placeholder(serial: u32, seen: &Observation) -> OsdFsid {
+pub(super) fn placeholder(serial: u32, seen: &Observation) -> OsdFsid {
     let second = u128::from(seen.at.timestamp().unsigned_abs() & 0xffff_ffff);
     let cluster = seen.ceph.fsid.to_string();
     let cluster = u128::from(u32::from_str_radix(cluster.get(..8).unwrap_or_default(), 16).unwrap_or(0));

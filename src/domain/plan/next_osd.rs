@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::approved::changed;
-use super::candidates::candidates;
+use super::candidates::{candidates, for_all};
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
 use super::rest::Rest;
@@ -13,7 +13,7 @@ use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Refused, RefusedStep, Skipping};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, RefusedStep, Skipping};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
@@ -63,18 +63,6 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     pass.rest()
 }
 
-/// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
-pub(super) fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
-    let around = gate::around_any_stop(view.our_fence(), view.seen);
-    // A permanent reason is reported even if nothing may be started now.
-    if let Gate::Shut(reason) = &around
-        && reason.is_permanent()
-    {
-        return around;
-    }
-    gate::first_of([gate::begin(view), gate::first_not_open([around, own.all().clone()])])
-}
-
 impl Pass<'_> {
     /// Returns the next step for one candidate; `None` if the next candidate is to be examined.
     fn one(&mut self, candidate: Candidate) -> Option<Next> {
@@ -118,11 +106,9 @@ impl Pass<'_> {
     /// Returns the gate of an OSD whose new Deployment the API server refused, or that can't be emptied: this
     /// run does not start on the OSD again.
     fn refused(&self, osd: OsdId) -> Gate {
-        let Some(Refused { step, why }) = self.view.ledger.refused(osd, &self.view.policy.run) else {
-            return Gate::Open;
-        };
-        let why = why.clone();
-        match step {
+        let Some(refused) = self.view.ledger.refused(osd, &self.view.policy.run) else { return Gate::Open };
+        let why = refused.why().to_owned();
+        match refused.step {
             RefusedStep::Admission => Gate::Shut(Reason::AdmissionRefused { osd, why }),
             RefusedStep::Emptying => Gate::Shut(Reason::CannotBeEmptied { osd, why }),
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::provisioner::NodeProvisioner;
 use super::rest::Rest;
-use super::{adopt, available, inventories, new_osd};
+use super::{adopt, available, inventories, new_on_pvc, new_osd};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::NodeInventory;
@@ -40,7 +40,8 @@ pub(super) fn unconfirmed(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     if passes(Guard::Confirmed, view.is_confirmed()) {
         return None;
     }
-    Some(Next::Finished(Summary { unconfirmed_nodes: chosen(view), ..rest.take_summary() }))
+    let (unconfirmed_nodes, unconfirmed_pvcs) = (chosen(view), new_on_pvc::chosen(view));
+    Some(Next::Finished(Summary { unconfirmed_nodes, unconfirmed_pvcs, ..rest.take_summary() }))
 }
 
 /// Returns the nodes that get new OSDs.
@@ -125,7 +126,8 @@ pub(super) fn leave_to_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let left = Processed { problems: vec![problem], ..Processed::default() };
     let finished = || {
         let (problems, left_to_rook) = (problems_of(view), chosen(view));
-        Next::Finished(Summary { problems, left_to_rook, ..rest.take_summary() })
+        let pvcs_left_to_rook = new_on_pvc::chosen(view);
+        Next::Finished(Summary { problems, left_to_rook, pvcs_left_to_rook, ..rest.take_summary() })
     };
     Some(complete_all(view, &left).unwrap_or_else(finished))
 }

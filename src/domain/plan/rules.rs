@@ -2,7 +2,8 @@
 
 use super::rest::Rest;
 use super::{
-    crash_loop, end, in_progress, lost_ledger, next_osd, nodes, orphans, owner_fence, quarantined, tolerate,
+    crash_loop, end, in_progress, lost_ledger, new_on_pvc, next_osd, nodes, orphans, owner_fence,
+    quarantined, tolerate,
 };
 use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
@@ -21,7 +22,7 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 18] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
     Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
@@ -38,6 +39,7 @@ pub const RULES: [Rule; 17] = [
     Rule { name: "new OSDs left to Rook", decide: nodes::leave_to_rook },
     Rule { name: "restarts for taints", decide: tolerate::next },
     Rule { name: "new OSDs", decide: nodes::next },
+    Rule { name: "new OSDs on PVCs", decide: new_on_pvc::next },
     Rule { name: "finish", decide: |view, rest| Some(end::finish_run(view, rest)) },
 ];
 

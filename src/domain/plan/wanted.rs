@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::approved::changed;
-use super::{available, database, directory};
+use super::{available, database, directory, new_on_pvc};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Record, Strategy};
@@ -20,7 +20,9 @@ use crate::domain::view::View;
 /// to become the recorded OSD.
 pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     if record.is_new() {
-        return view.is_confirmed() && !gate::is_cancelled(view) && available::is_selected(record, view);
+        let is_selected =
+            if record.pvcs.is_some() { new_on_pvc::is_selected } else { available::is_selected };
+        return view.is_confirmed() && !gate::is_cancelled(view) && is_selected(record, view);
     }
     let class = view.slot(record.osd).map(|slot| classify::class_of(record.osd, slot, view.seen));
     let daemon = view.daemon(record.osd);

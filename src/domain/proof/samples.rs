@@ -70,6 +70,7 @@ pub(crate) fn request() -> NodeRequest {
         db: None,
         directory: None,
         pvcs: None,
+        on_new_pvcs: false,
     }
 }
 

@@ -13,8 +13,13 @@ use crate::domain::temporary::drains;
 impl Step<'_> {
     /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.
     pub fn asks_admission(&self) -> Option<Deploy> {
-        let is_next = self.begins() && self.rests_after_revert().is_none();
-        if !is_next || gate::held(self.view) != Gate::Open {
+        if gate::held(self.view) != Gate::Open {
+            return None;
+        }
+        if self.begins_on_pvcs() {
+            return (self.new_gates() == Gate::Open).then(|| self.foreseen())?;
+        }
+        if !self.begins() || self.rests_after_revert().is_some() {
             return None;
         }
         let accepted = gate::accepted(self.view);
@@ -30,6 +35,27 @@ impl Step<'_> {
             }
             Gate::Shut(_) | Gate::Unknown(_) => None,
         }
+    }
+
+    /// Returns whether a new OSD on PVCs is about to be created.
+    ///
+    /// Its Deployment is made from that of another OSD, which may be impossible.
+    fn begins_on_pvcs(&self) -> bool {
+        self.record.pvcs.is_some()
+            && self.facts.before_new()
+            && self.phase == Phase::Destroyed
+            && self.begins()
+    }
+
+    /// Closes the record of a new OSD on PVCs whose Deployment is refused: nothing was written to its devices.
+    pub(super) fn give_up_unadmitted_new(&self, why: &str) -> Next {
+        let next = self.save(Saving::NotAdmitted { why: why.to_owned() }, |record| record.closing = true);
+        let Next::Save { mut ledger, osd, why: saving } = next else { return next };
+        if let Some(pvcs) = &self.record.pvcs {
+            let found = format!("the Deployment of its OSD is refused: {why}");
+            ledger.leave_pvc(&pvcs.data.name, &pvcs.data.uid, &self.view.policy.run, &found);
+        }
+        Next::Save { ledger, osd, why: saving }
     }
 
     /// Returns the gate before a stop, except for the API server's answer about the new Deployment, which is

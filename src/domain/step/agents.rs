@@ -307,6 +307,7 @@ impl<'a> Step<'a> {
                 db: record.db.clone(),
                 directory,
                 pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
+                on_new_pvcs: record.is_new() && record.pvcs.is_some(),
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),

@@ -64,12 +64,27 @@ impl Step<'_> {
         self.facts.disk == DiskFact::Old && !is_locked
     }
 
+    /// Returns the gate before a new OSD, except for the API server's answer about its Deployment.
+    pub(super) fn new_gates(&self) -> Gate {
+        let seen = self.view.seen;
+        let before = gate::before_new(&self.record.node, self.view.our_fence(), seen);
+        gate::first_not_open([before, gate::same_pvc(self.record, seen)])
+    }
+
     /// Starts the rebuild of a new OSD after the gates are checked once more.
     ///
     /// Nothing was written yet.
     fn begin_new(&self) -> Next {
-        match gate::before_new(&self.record.node, self.view.our_fence(), self.view.seen) {
+        let is_on_pvcs = self.record.pvcs.is_some();
+        let admitted = match self.new_gates() {
+            Gate::Open if is_on_pvcs => gate::admitted(self.record.osd, self.view.seen),
+            gate @ (Gate::Open | Gate::Shut(_) | Gate::Unknown(_)) => gate,
+        };
+        match admitted {
             Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Shut(Reason::AdmissionRefused { why, .. }) if is_on_pvcs => {
+                self.give_up_unadmitted_new(&why)
+            }
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
             }

@@ -7,7 +7,7 @@ use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::NodeTask;
-use crate::domain::ledger::{Attempt, NodeStatus};
+use crate::domain::ledger::{Attempt, NodeStatus, RecordedPvc};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
@@ -66,6 +66,16 @@ impl Step<'_> {
         Next::Save { ledger, osd, why }
     }
 
+    /// Leaves a PVC unchanged for this run if its device is not blank, and reports it.
+    fn leave_pvc(&self, next: Next, pvc: &RecordedPvc) -> Next {
+        let Next::Save { mut ledger, osd, why } = next else { return next };
+        if self.facts.disk == DiskFact::Other {
+            let found = format!("its device is not blank: {}", self.found_on_disk());
+            ledger.leave_pvc(&pvc.name, &pvc.uid, &self.view.policy.run, &found);
+        }
+        Next::Save { ledger, osd, why }
+    }
+
     /// Gives up an available disk before the cluster contained anything of it.
     ///
     /// Once an agent was requested, the inventory of its node is outdated: the node is inventoried again, and
@@ -73,6 +83,9 @@ impl Step<'_> {
     /// inventory and an agent that disagree would repeat for ever.
     pub(super) fn give_up(&self) -> Next {
         let next = self.save(Saving::Withdrawn, |record| record.closing = true);
+        if let Some(pvcs) = &self.record.pvcs {
+            return self.leave_pvc(next, &pvcs.data);
+        }
         if self.record.attempt.number > 0 { self.leave_disk(next, true) } else { next }
     }
 

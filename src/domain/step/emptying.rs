@@ -18,9 +18,9 @@ use crate::domain::ledger::{Emptying, LostUpmaps, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
-use crate::domain::pace;
 use crate::domain::phase::Phase;
 use crate::domain::policy::Accepted;
+use crate::domain::stall;
 use crate::domain::temporary::marked_out;
 
 /// Minutes without a tenth less data on the OSD after which it is given up.
@@ -40,7 +40,7 @@ impl Step<'_> {
             return Next::Wait(Wait::FreshView);
         };
         if !slot.is_in && !empty.is_intended() {
-            // Another client did it. Its data moves without osd-migrate, and it is migrated when that is done.
+            // Another client did it: its data moves without osd-migrate. It is migrated when that is done.
             return self.withdraw();
         }
         match (slot.is_in, empty.out_since) {
@@ -102,7 +102,7 @@ impl Step<'_> {
         Next::Do(Act::Ceph(CephAct::MarkOut { osd, fsid: record.old, record: record.id.clone(), accepted }))
     }
 
-    /// Returns the gate before the OSD is marked out, except for the API server's answer, which is asked last.
+    /// Returns the gate before the OSD is marked out, except for the API server's answer.
     pub(super) fn gates_of_emptying(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.view.seen);
         gate::first_of([
@@ -136,7 +136,7 @@ impl Step<'_> {
             return self.quarantine(format!(
                 "it does not become empty: for {STALLED_MINUTES} minutes {} PGs have stayed on it. {}",
                 pgs.len(),
-                pace::cause(osd, self.view.seen)
+                stall::cause(osd, self.view.seen)
             ));
         }
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
@@ -178,7 +178,7 @@ impl Step<'_> {
         Next::Save { ledger, osd, why: saving }
     }
 
-    /// Restores what was prepared for the stop of an empty OSD, which stays marked out; `None` if nothing was.
+    /// Restores what was prepared for the stop of an empty OSD, which stays out; `None` if nothing was.
     pub(super) fn clear_stop_intent(&self) -> Option<Next> {
         self.record.stop_intended_at?;
         Some(self.let_go().unwrap_or_else(|| {

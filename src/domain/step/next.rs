@@ -96,7 +96,9 @@ impl<'a> Step<'a> {
             _ => false,
         };
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
-        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
+        // An available PVC is inspected only after it is recorded.
+        let to_inspect = self.facts.new && !self.facts.proven && self.phase == Phase::Unproven;
+        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make || to_inspect)
     }
 
     /// Waits before work on the OSD starts: a person's control, or the time of day.

@@ -6,6 +6,7 @@ use crate::domain::gate::{self, Gate};
 use crate::domain::inspection::{Evidence, NodeReport, NodeTask};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
+use crate::domain::osd::Weight;
 use crate::domain::phase::{self, DiskFact, SlotFact};
 use crate::domain::proof::pieces;
 
@@ -14,7 +15,7 @@ impl Step<'_> {
     pub(super) fn prove(&self) -> Next {
         let report =
             phase::last_inspection(self.record, self.view.seen).filter(|_| self.key_trouble().is_none());
-        if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
+        if let (DiskFact::Old | DiskFact::Blank, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }
         if self.failed_too_often() {
@@ -59,6 +60,9 @@ impl Step<'_> {
         if !can.stores.contains(store) {
             return self.quarantine(format!("ceph-volume of {} cannot create {store}", can.ceph_version));
         }
+        if self.record.is_new() {
+            return self.save_available(report, evidence);
+        }
         let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
         let proven = evidence.proof.names();
         if proven != Some(of_record) {
@@ -86,6 +90,19 @@ impl Step<'_> {
         }
         let issued = phase::issued_of(self.record, self.view.seen);
         self.save(Saving::Proof, |record| {
+            record.evidence = Some(evidence);
+            record.issued = issued;
+            record.attempt.failures = 0;
+        })
+    }
+
+    /// Saves that the devices of the PVCs that become an OSD are blank.
+    fn save_available(&self, report: &NodeReport, evidence: Evidence) -> Next {
+        let issued = report.issued.clone();
+        self.save(Saving::Proof, |record| {
+            if record.crush.weight == Weight(0) {
+                record.crush.weight = Weight::by_size(evidence.device.size_bytes);
+            }
             record.evidence = Some(evidence);
             record.issued = issued;
             record.attempt.failures = 0;

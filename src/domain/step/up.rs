@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 
 use super::Step;
-use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct};
+use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct, SourceDeployment};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -15,8 +15,8 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
 use crate::domain::osd::{DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, pvc};
 use crate::domain::phase::{self, SlotFact};
-use crate::domain::provision;
 use crate::domain::temporary::{INTENT_MINUTES, drains, flags, marked_out};
+use crate::domain::{places, provision};
 
 /// Flags of the whole osdmap that prevent data from moving to an OSD.
 ///
@@ -62,7 +62,15 @@ impl Step<'_> {
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
             return self.quarantine("its agent reported no path of its device".to_owned());
         };
-        self.fenced(Act::Kube(KubeAct::Deploy(self.deployment(fsid, block_path, volume, kernel))))
+        let deploy = self.deployment(fsid, block_path, volume, kernel);
+        if record.pvcs.is_some() && deploy.fresh.as_ref().is_some_and(|fresh| fresh.source.is_none()) {
+            return self.quarantine(
+                "its device set has no other OSD from whose Deployment that of this one could be made. Let Rook's \
+                 operator run: it finds the OSD on its PVC, and creates the Deployment"
+                    .to_owned(),
+            );
+        }
+        self.fenced(Act::Kube(KubeAct::Deploy(deploy)))
     }
 
     /// Returns the data from which the Deployment of the new OSD is rendered.
@@ -96,9 +104,18 @@ impl Step<'_> {
                 .filter(|_| record.target.mode == Mode::Raw)
                 .map(|disk| disk.device_type.clone()),
             on_file,
-            fresh: record.is_new().then_some(Fresh { replaces }),
+            fresh: record.is_new().then(|| Fresh { replaces, source: self.source() }),
             pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
         }
+    }
+
+    /// Returns the Deployment from which that of a new OSD on PVCs is made.
+    fn source(&self) -> Option<SourceDeployment> {
+        let pvcs = self.record.pvcs.as_ref().filter(|_| self.record.is_new())?;
+        let set = self.view.seen.kube.pvcs.get(&pvcs.data.name)?.set.as_deref()?;
+        let (db, wal) = (pvcs.db.is_some(), pvcs.wal.is_some());
+        let wanted = places::Wanted { set, encrypted: self.record.target.encrypted, db, wal };
+        places::source(wanted, Some(self.record.osd), true, self.view.seen)
     }
 
     /// Sets the weight of the new disk's size before the OSD is started, so that data moves only once.

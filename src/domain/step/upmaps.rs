@@ -1,5 +1,4 @@
-//! Upmaps that were lost with the place in CRUSH, or because the OSD was marked out: noted before, or when the
-//! place is gone, and restored when the OSD is up again.
+//! Upmaps that are lost with the place in CRUSH, or when the OSD is marked out, and restored when it is up.
 //!
 //! They are not restored earlier: an upmap onto an OSD that is down would leave its PG without a replica that
 //! another OSD has. They are restored only after a purge, or after osd-migrate marked the OSD out. Otherwise

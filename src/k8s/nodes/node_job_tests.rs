@@ -23,6 +23,7 @@ pub(crate) fn request() -> NodeRequest {
         db: None,
         directory: None,
         pvcs: None,
+        on_new_pvcs: false,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Dry run of the Deployment that a new OSD would get: admission is asked before the old OSD is stopped, and
 //! nothing is stored.
 
-use crate::domain::act::Deploy;
+use serde_json::Value;
+
+use crate::domain::act::{Deploy, Fresh};
 use crate::domain::observation::Admission;
 use crate::domain::osd::ClusterFsid;
 use crate::domain::policy::Declaration;
@@ -38,8 +40,15 @@ impl K8s {
             return Ok(Admission::Refused(error.to_string()));
         }
         let node_object = self.node_object(&deploy.node).await?;
-        let found = self.expect_deployment(deploy.osd).await?;
         let frame = self.frame(declaration, cluster, &node_object.hostname);
+        if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (&deploy.pvcs, &deploy.fresh) {
+            return match self.made_from(source, deploy, pvcs, &frame).await {
+                Ok(new) => self.admits_new(deploy, new).await,
+                Err(error @ K8sError::Malformed { .. }) => Ok(Admission::Refused(error.to_string())),
+                Err(error) => Err(error),
+            };
+        }
+        let found = self.expect_deployment(deploy.osd).await?;
         let new = match next_deployment(deploy, &found.object, &frame) {
             Ok(new) => new,
             Err(error @ K8sError::Malformed { .. }) => return Ok(Admission::Refused(error.to_string())),
@@ -57,6 +66,18 @@ impl K8s {
             Err(K8sError::Refused { message, .. }) if message.contains(OVER_QUOTA) => Ok(Admission::Admitted),
             done => answer(done),
         }
+    }
+
+    /// Asks whether the Deployment of a new OSD would be admitted, in place of that of a destroyed one or of
+    /// none.
+    async fn admits_new(&self, deploy: &Deploy, new: Value) -> Result<Admission, K8sError> {
+        let found = self.osd_deployment(deploy.osd).await?;
+        let (name, in_place) = (text(&new, "/metadata/name"), found.is_some_and(|found| fits(&new, &found)));
+        let (new, deployments) = (dynamic(&name, new)?, self.osd_deployments());
+        if in_place {
+            return answer(deployments.try_replace(&name, &new).await);
+        }
+        answer(deployments.try_create(&name, &new).await)
     }
 }
 

@@ -4,14 +4,16 @@
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
-use crate::domain::act::{Deploy, Fresh};
+use crate::domain::act::{Deploy, Fresh, SourceDeployment};
 use crate::domain::expect;
 use crate::domain::osd::ClusterFsid;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::declared_osd;
+use crate::k8s::osd::new_on_pvc;
 use crate::k8s::osd::osd_object::{FoundDeployment, text, with_identity};
 use crate::k8s::osd::osd_on_pvc::reshape;
 use crate::k8s::osd::render_osd::{self, Frame};
@@ -80,7 +82,7 @@ impl K8s {
         cluster: &ClusterFsid,
     ) -> Result<Deployed, K8sError> {
         expect_startable(deploy)?;
-        self.deploy_fresh(deploy, &Fresh { replaces: None }, declaration, cluster).await
+        self.deploy_fresh(deploy, &Fresh { replaces: None, source: None }, declaration, cluster).await
     }
 
     /// Deploys a new OSD, rendered from the CephCluster's settings for OSDs.
@@ -101,10 +103,15 @@ impl K8s {
                 found: "it was recreated since it was observed".to_owned(),
             });
         }
-        let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &node_object);
-        let base =
-            declared_osd::base(&owner, self.namespace(), deploy.crush.device_class.as_deref(), &tolerated)?;
-        let new = render_osd::render(deploy, &base, &self.frame(declaration, cluster, &node_object.hostname));
+        let frame = self.frame(declaration, cluster, &node_object.hostname);
+        let new = if let (Some(pvcs), Some(source)) = (&deploy.pvcs, &fresh.source) {
+            self.made_from(source, deploy, pvcs, &frame).await?
+        } else {
+            let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &node_object);
+            let class = deploy.crush.device_class.as_deref();
+            let base = declared_osd::base(&owner, self.namespace(), class, &tolerated)?;
+            render_osd::render(deploy, &base, &frame)
+        };
         let found = self.osd_deployment(deploy.osd).await?;
         if let Some(found) = &found {
             if found.object.pointer("/metadata/deletionTimestamp").is_some() {
@@ -133,6 +140,27 @@ impl K8s {
                 Ok(Deployed::Deleting)
             }
         }
+    }
+
+    /// Returns the Deployment of a new OSD on PVCs, made from that of another OSD of its device set.
+    pub(super) async fn made_from(
+        &self,
+        source: &SourceDeployment,
+        deploy: &Deploy,
+        pvcs: &PerPvc<String>,
+        frame: &Frame<'_>,
+    ) -> Result<Value, K8sError> {
+        let found = self.expect_deployment(source.osd).await?;
+        found.expect_uid(&source.deployment)?;
+        new_on_pvc::made_from(&found.object, deploy, pvcs, frame).map_err(|cause| {
+            let (name, namespace, osd) = (&found.name, frame.namespace, deploy.osd);
+            let why = format!(
+                "{cause}, so osd-migrate cannot make the Deployment of the new {osd} from it. Rook's operator finds \
+                 {osd} on its PVC if it reconciles, and creates the Deployment. To see the Deployment: kubectl -n \
+                 {namespace} get deployment {name} -o yaml"
+            );
+            K8sError::Malformed { what: format!("deployment/{name}"), why }
+        })
     }
 
     pub(super) fn frame<'a>(

@@ -6,6 +6,7 @@
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
 //! | `osd_on_pvc`, `pvc_encryption`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
+//! | `new_on_pvc`, `rename` | that of a new OSD on a PVC, made from that of another OSD |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
 
 mod admission;
@@ -17,6 +18,7 @@ mod databases_on_pvc_tests;
 mod declared_osd;
 pub(crate) mod deploy_osd;
 mod fields;
+mod new_on_pvc;
 mod osd_activation;
 mod osd_containers;
 mod osd_deployment;
@@ -26,6 +28,7 @@ mod osd_on_pvc;
 mod pvc_encryption;
 mod pvc_parts;
 mod pvc_shape;
+mod rename;
 #[cfg(test)]
 mod render_new_tests;
 pub(crate) mod render_osd;
@@ -35,6 +38,8 @@ mod rook_pvc_shapes;
 mod rook_reads_back_tests;
 #[cfg(test)]
 mod wire_deploy_tests;
+#[cfg(test)]
+mod wire_new_pvc_tests;
 #[cfg(test)]
 mod wire_pvc_tests;
 #[cfg(test)]

@@ -284,7 +284,7 @@ fn deployment_of_another_shape_is_refused_with_what_is_missing() {
 fn encrypted_osd_on_a_pvc_can_be_activated_if_it_is_recreated() {
     assert_eq!(can_activate(&on_pvc(true)), Ok(()));
     assert!(can_activate(&Deploy { pvcs: None, ..on_pvc(true) }).is_err());
-    let fresh = Some(crate::domain::act::Fresh { replaces: None });
+    let fresh = Some(crate::domain::act::Fresh { replaces: None, source: None });
     assert!(can_activate(&Deploy { fresh, ..on_pvc(false) }).is_err());
     let new = reshaped(&on_pvc(true), &old(Rook::V1_18, false).deployment()).unwrap();
     let order = [

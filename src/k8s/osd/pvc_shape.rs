@@ -64,6 +64,15 @@ pub(super) enum NoShape {
     /// The Deployment has a container for a database or a log, and none is recorded for the OSD.
     #[error("its init container `{0}` is for a database or a log on a PVC that is not recorded for the OSD")]
     SecondPvc(String),
+    /// A new OSD has other PVCs than the OSD from whose Deployment its own is made.
+    #[error("its OSD does not have the same PVCs as the new OSD: for data, database and log")]
+    OtherParts,
+    /// Names of PVCs can't be told from other text.
+    #[error("the names of its PVCs do not begin with the name of its device set")]
+    PvcName,
+    /// The pods may run on several nodes.
+    #[error("its pods are not pinned to a node")]
+    Portable,
     /// A container works in another way.
     #[error("its init container `{container}` does not contain `{text}`")]
     Text { container: String, text: String },

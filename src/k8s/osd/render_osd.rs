@@ -96,11 +96,12 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
 pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
     if deploy.pvcs.is_some() {
         // The key of an encrypted one is in a Secret.
-        return match deploy.fresh {
-            Some(_) => {
-                Err("it is on a PVC, and a new Deployment is rendered only for a disk of a node".to_owned())
+        return match &deploy.fresh {
+            Some(fresh) if fresh.source.is_none() => {
+                Err("it is on a PVC, and there is no Deployment of its device set to make its own from"
+                    .to_owned())
             }
-            None => Ok(()),
+            Some(_) | None => Ok(()),
         };
     }
     match deploy.layout {

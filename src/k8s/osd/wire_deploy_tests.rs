@@ -105,7 +105,7 @@ fn declared() -> (ClusterFsid, Declaration) {
 
 fn fresh(replaces: Option<(&str, i64)>) -> Deploy {
     let replaces = replaces.map(|(uid, generation)| (uid.to_owned(), generation));
-    Deploy { fresh: Some(Fresh { replaces }), ..render_osd::tests::deploy() }
+    Deploy { fresh: Some(Fresh { replaces, source: None }), ..render_osd::tests::deploy() }
 }
 
 async fn start(k8s: &K8s, replaces: Option<(&str, i64)>) -> Result<Deployed, K8sError> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::device_set::DeviceSet;
+use crate::domain::device_set::{DATA, DeviceSet};
 use crate::domain::osd::Weight;
 use crate::domain::storage::{
     DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Resources, Storage,
@@ -35,11 +35,23 @@ pub(crate) fn declared(spec: &Value) -> Storage {
 /// Reads an entry of `storageClassDeviceSets`.
 fn set(set: &Value) -> DeviceSet {
     let name_of = |template: &Value| template.pointer("/metadata/name").map(scalar).unwrap_or_default();
-    DeviceSet {
+    let found = DeviceSet {
         name: text(set, "name").unwrap_or_default(),
         encrypted: set.get("encrypted").is_some_and(is_true),
         templates: items(set, "volumeClaimTemplates").map(name_of).collect(),
-    }
+        count: set.get("count").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()),
+        portable: set.get("portable").is_some_and(is_true),
+        device_class: None,
+    };
+    // Rook reads the class from the template for the data only (`createDeviceSetPVCsForIndex`, deviceSet.go,
+    // v1.20.6).
+    let is_for_data = |template: &&Value| {
+        let name = name_of(template);
+        name == found.data_template() || (name.is_empty() && found.data_template() == DATA)
+    };
+    let class = items(set, "volumeClaimTemplates").find(is_for_data);
+    let class = class.and_then(|template| template.pointer("/metadata/annotations/crushDeviceClass"));
+    DeviceSet { device_class: class.map(scalar).filter(|class| !class.is_empty()), ..found }
 }
 
 /// Reads `requests` and `limits` of one kind of pod.

@@ -22,8 +22,9 @@ fn placement(placement: &Value, storage: &Value) -> Placement {
 fn device_sets_are_read_with_their_templates() {
     let found = storage(&json!({"storageClassDeviceSets": [
         {"name": "set1", "count": 3, "encrypted": true, "portable": false, "volumeClaimTemplates": [
-            {"metadata": {"name": "data"}, "spec": {}}, {"metadata": {"name": "metadata"}, "spec": {}}]},
-        {"name": "set2", "count": 1, "volumeClaimTemplates": [{"spec": {}}]},
+            {"metadata": {"name": "data", "annotations": {"crushDeviceClass": "ssd"}}, "spec": {}},
+            {"metadata": {"name": "metadata", "annotations": {"crushDeviceClass": "nvme"}}, "spec": {}}]},
+        {"name": "set2", "count": "two", "portable": true, "volumeClaimTemplates": [{"spec": {}}]},
     ]}));
     let templates = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(
@@ -32,9 +33,17 @@ fn device_sets_are_read_with_their_templates() {
             DeviceSet {
                 name: "set1".to_owned(),
                 encrypted: true,
-                templates: templates(&["data", "metadata"])
+                templates: templates(&["data", "metadata"]),
+                count: Some(3),
+                portable: false,
+                device_class: Some("ssd".to_owned()),
             },
-            DeviceSet { name: "set2".to_owned(), encrypted: false, templates: templates(&[""]) },
+            DeviceSet {
+                name: "set2".to_owned(),
+                templates: templates(&[""]),
+                portable: true,
+                ..DeviceSet::default()
+            },
         ]
     );
 }

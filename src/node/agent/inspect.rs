@@ -11,6 +11,7 @@ use crate::node::find::search::{self, Search};
 use crate::node::host::Host;
 use crate::node::legacy::directory;
 use crate::node::legacy::files::Sharing;
+use crate::node::pvc::available::available;
 use crate::node::steps::Steps;
 use crate::node::volumes::{databases, luks, stack};
 
@@ -26,7 +27,14 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
     let refused = luks::check_key(host, request).err().or_else(|| foreign_layers(request, host, &search));
+    let blank = match &search {
+        Search::One(found) if request.looks_for_blank() => {
+            Some(available(host, request, &found.disk, &found.examine.content).await)
+        }
+        Search::One(_) | Search::None(_) | Search::Several(_) => None,
+    };
     let mut inspection = inspection(request, host, search, &asked);
+    let refused = refused.or_else(|| add_blank(&mut inspection, blank?));
     if let Some(error) = refused {
         inspection.evidence = None;
         return Outcome { inspection: Some(inspection), error: Some(error), left: Vec::new() };
@@ -43,6 +51,19 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         error => error,
     };
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Adds what the first inspection of PVCs that are to become an OSD has found.
+fn add_blank(
+    inspection: &mut Inspection,
+    found: Result<Result<Evidence, String>, NodeError>,
+) -> Option<NodeError> {
+    match found {
+        Ok(Ok(evidence)) => inspection.evidence = Some(evidence),
+        Ok(Err(what)) => inspection.content = Content::Other { what },
+        Err(error) => return Some(error),
+    }
+    None
 }
 
 /// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.

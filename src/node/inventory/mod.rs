@@ -13,3 +13,4 @@ mod rejections;
 mod state;
 
 pub use read::inventory;
+pub(crate) use state::MIN_BYTES;

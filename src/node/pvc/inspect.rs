@@ -111,7 +111,7 @@ async fn are_of_new(
 }
 
 impl Part<'_> {
-    fn described(&self) -> String {
+    pub(super) fn described(&self) -> String {
         format!("PVC {} for its {}", self.pvc, self.role)
     }
 
@@ -121,7 +121,7 @@ impl Part<'_> {
     }
 
     /// Checks that the device can become the part of a new OSD, whatever is on it.
-    fn is_fit<'d>(
+    pub(super) fn is_fit<'d>(
         &self,
         mut others: impl Iterator<Item = &'d Disk>,
         request: &NodeRequest,

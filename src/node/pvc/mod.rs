@@ -6,6 +6,7 @@
 //! | `device` | the device of a PVC, by the node that the bridge made |
 //! | `part` | what a device for database or log carries |
 //! | `inspect` | the parts of the old OSD as pieces of the evidence; the parts of the new OSD, checked |
+//! | `available` | blank devices for a new OSD, at the first inspection |
 //! | `hold` | the parts proven, held, wiped and encrypted during a rebuild |
 //!
 //! Data and parts go through the same writes: tombstone, wipe, and a LUKS header if the OSD is to be
@@ -28,6 +29,7 @@
 //! A part in any other state belongs to another owner. It stops the rebuild, also after the old OSD is gone:
 //! the new OSD would overwrite it.
 
+pub(crate) mod available;
 pub(crate) mod device;
 pub(crate) mod hold;
 pub(crate) mod inspect;

@@ -75,7 +75,7 @@ impl Osd {
             change: change(entry),
             began: entry.began_at().map_or_else(|| "-".to_owned(), moment),
             took: time(row.took),
-            moved: size(entry.moved_bytes),
+            moved: size(entry.all_moved_bytes()),
             facts: facts(row, report),
             bars: chart::stages(row),
             phases: with_units(&phases(&row.spans)),
@@ -97,6 +97,12 @@ fn facts(row: &Row, report: &Report<'_>) -> Vec<(&'static str, String)> {
         ("Disk", Some(with_units(&disk(entry)))),
         ("Directory", entry.directory.clone()),
         ("Database", entry.database.clone()),
+        (
+            "Emptied",
+            entry
+                .emptied_bytes
+                .map(|bytes| with_units(&format!("{} moved away before the stop", size(bytes)))),
+        ),
         ("Old fsid", entry.old.map(|fsid| fsid.to_string())),
         ("New fsid", entry.new.map(|fsid| fsid.to_string())),
         ("Waits", waits_line(&entry.waits).map(|waits| with_units(&waits))),

@@ -71,6 +71,7 @@ fn osd(row: &Row, report: &Report<'_>) -> Value {
         "oldFsid": entry.old,
         "newFsid": entry.new,
         "usedBytes": entry.used_bytes,
+        "emptiedBytes": entry.emptied_bytes,
         "movedBytes": entry.moved_bytes,
         "revertedStops": entry.restarts,
         "startedAt": entry.began_at(),

@@ -45,7 +45,7 @@ fn osds(report: &Report<'_>, width: u16) -> String {
             outcome(entry.outcome).to_owned(),
             entry.began_at().map_or_else(|| "-".to_owned(), moment),
             time(*took),
-            size(entry.moved_bytes),
+            size(entry.all_moved_bytes()),
         ]);
     }
     trimmed(&table)
@@ -60,6 +60,7 @@ fn details(row: &Row, width: u16) -> String {
         ("disk", Some(disk(entry))),
         ("directory", entry.directory.clone()),
         ("database", entry.database.clone()),
+        ("emptied", entry.emptied_bytes.map(|bytes| format!("{} moved away before the stop", size(bytes)))),
         ("old fsid", fsid(entry.old)),
         ("new fsid", fsid(entry.new)),
         ("phases", Some(phases(&row.spans)).filter(|text| !text.is_empty())),

@@ -5,6 +5,7 @@ mod directories;
 mod emptying;
 mod kind;
 mod new_osds;
+mod new_pvcs;
 mod noise;
 mod pvcs;
 mod rook;
@@ -16,6 +17,11 @@ pub use directories::{in_directory, two_in_directories};
 pub use emptying::{erasure_coded_with_a_spare_osd, two_replicas_with_a_spare_osd};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
+pub use new_pvcs::{
+    NEW_DB_DISK, NEW_DB_PVC, NEW_DISK, NEW_PVC, pvc_in_place_of_a_destroyed_osd, pvc_of_a_destroyed_osd,
+    pvc_with_data, pvc_without_osd, pvc_without_osd_alongside_rook, pvc_without_osd_encrypted,
+    pvcs_without_osd, two_pvcs_without_osd,
+};
 pub use noise::{
     a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
     two_in_line, two_without_a_device, with_a_sick_osd,

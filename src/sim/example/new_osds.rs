@@ -137,7 +137,7 @@ impl World {
     }
 
     /// Lets all PGs peer, and the mgr receive their statistics.
-    fn comes_to_rest(&mut self) {
+    pub(super) fn comes_to_rest(&mut self) {
         for pg in self.placements.keys().cloned().collect::<Vec<_>>() {
             self.peer(&pg);
             self.report_pg(&pg);

@@ -66,14 +66,19 @@ pub fn pvc_gets_database() -> World {
 /// Returns `with_rook` with another OSD on a PVC, which is as declared.
 pub fn pvc_alongside_rook() -> World {
     let mut world = with_rook();
-    world.put_on_pvc(OsdId(1), false);
+    world.put_on_pvc(OsdId(1), PVC, 0, false);
     world.declare_set(&["data"], false);
     world
 }
 
+/// Returns three hosts with one OSD each, as declared.
+pub(super) fn on_three() -> World {
+    on_three_hosts([Kind::Raw, Kind::Raw, Kind::Raw])
+}
+
 fn on_a_pvc(is_encrypted: bool) -> World {
-    let mut world = on_three_hosts([Kind::Raw, Kind::Raw, Kind::Raw]);
-    world.put_on_pvc(OsdId(0), is_encrypted);
+    let mut world = on_three();
+    world.put_on_pvc(OsdId(0), PVC, 0, is_encrypted);
     world.declare_set(&["data"], !is_encrypted);
     world.add_disk(OTHER_DISK, &host(0), 6 * GIB);
     world.put_foreign(OTHER_DISK);
@@ -81,16 +86,20 @@ fn on_a_pvc(is_encrypted: bool) -> World {
 }
 
 impl World {
-    fn declare_set(&mut self, templates: &[&str], encrypted: bool) {
+    /// Declares the device set, with an OSD for each PVC for the data.
+    pub(super) fn declare_set(&mut self, templates: &[&str], encrypted: bool) {
         let templates = templates.iter().map(|name| (*name).to_owned()).collect();
-        self.kube.declaration.storage.sets = vec![DeviceSet { name: SET.to_owned(), encrypted, templates }];
+        let for_data = self.kube.pvcs.values().filter(|pvc| pvc.template.as_deref() == Some("data"));
+        let count = u32::try_from(for_data.count()).ok();
+        let set = DeviceSet { name: SET.to_owned(), encrypted, templates, count, ..DeviceSet::default() };
+        self.kube.declaration.storage.sets = vec![set];
     }
 
     /// Puts an OSD on a PVC.
-    fn put_on_pvc(&mut self, osd: OsdId, is_encrypted: bool) {
+    pub(super) fn put_on_pvc(&mut self, osd: OsdId, pvc: &str, index: u32, is_encrypted: bool) {
         let (osd_fsid, disk) = (fsid(osd, 0), format!("disk-{}", osd.0));
-        self.add_pvc(PVC, "data", &disk);
-        self.pvcs.of.insert(osd, PerPvc::of_data(PVC.to_owned()));
+        self.add_pvc(pvc, ("data", index), &disk);
+        self.pvcs.of.insert(osd, PerPvc::of_data(pvc.to_owned()));
         if is_encrypted {
             let (whoami, cluster, format) = (osd, self.ceph.fsid, Format::RawCrypt);
             if let Some(found) = self.disks.get_mut(&disk) {
@@ -101,7 +110,7 @@ impl World {
             if let Some(metadata) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
                 metadata.device_mapper = true;
             }
-            self.pvcs.keys.insert(PVC.to_owned(), 1);
+            self.pvcs.keys.insert(pvc.to_owned(), 1);
             self.pvcs.stores.insert(osd_fsid, 1);
             self.pvcs.open.insert(disk);
         }
@@ -109,13 +118,14 @@ impl World {
     }
 
     /// Adds a bound PVC of the device set over a disk.
-    fn add_pvc(&mut self, name: &str, template: &str, disk: &str) {
-        let volume = format!("pv-{template}");
+    pub(super) fn add_pvc(&mut self, name: &str, (template, index): (&str, u32), disk: &str) {
+        let volume = format!("pv-{name}");
+        let nodes = self.disks.get(disk).map(|disk| [disk.node.0.clone()].into());
         let pvc = Pvc {
-            uid: "uid-pvc-0".to_owned(),
-            volume: Some(BoundVolume { uid: Some(format!("uid-{volume}")), name: volume, nodes: None }),
+            uid: format!("uid-{name}-0"),
+            volume: Some(BoundVolume { uid: Some(format!("uid-{volume}")), name: volume, nodes }),
             set: Some(SET.to_owned()),
-            index: Some("0".to_owned()),
+            index: Some(index.to_string()),
             template: Some(template.to_owned()),
             phase: "Bound".to_owned(),
             is_deleted: false,
@@ -129,11 +139,11 @@ impl World {
     /// Adds a PVC for the database over a blank disk, which no OSD uses.
     fn add_database_pvc(&mut self) {
         self.add_disk(DB_DISK, &host(0), 6 * GIB);
-        self.add_pvc(DB_PVC, "metadata", DB_DISK);
+        self.add_pvc(DB_PVC, ("metadata", 0), DB_DISK);
     }
 
     /// Puts the database of an OSD on a disk, and names its PVC in the Deployment of the OSD.
-    fn put_database(&mut self, osd: OsdId, disk: &str) {
+    pub(super) fn put_database(&mut self, osd: OsdId, disk: &str) {
         self.databases.insert(fsid(osd, 0), disk.to_owned());
         if let Some(pvcs) = self.pvcs.of.get_mut(&osd) {
             pvcs.db = Some(DB_PVC.to_owned());

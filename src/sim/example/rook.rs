@@ -33,6 +33,12 @@ pub fn with_rook_that_migrates(encrypted: usize) -> World {
     world
 }
 
+/// Returns a world with a running Rook operator.
+pub(super) fn with_operator(mut world: World) -> World {
+    run_fenceable(&mut world);
+    world
+}
+
 fn run_fenceable(world: &mut World) {
     if let Some(operator) = &mut world.kube.operator {
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);

@@ -20,6 +20,7 @@ fn planned(world: &World) -> (String, serde_json::Value) {
         lines: &lines,
         devices: &devices,
         disks: &disks,
+        places: &[],
         rate: Rate::of(None),
         hash: None,
         unmatched: &unmatched,

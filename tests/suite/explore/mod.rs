@@ -12,6 +12,7 @@ mod encrypted;
 mod ending;
 pub(crate) mod mutants;
 mod new_osds;
+mod new_pvcs;
 mod noise;
 mod operator;
 mod owner;

@@ -9,8 +9,8 @@ use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
 use super::{
-    approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, noise,
-    nothing, operator, owner, pace, pvcs, rook, unnamed, upmaps,
+    approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, new_pvcs,
+    noise, nothing, operator, owner, pace, pvcs, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -129,6 +129,7 @@ fn searches() -> Vec<Search> {
     searches.extend(approval::searches());
     searches.extend(pvcs::searches());
     searches.extend(emptying::searches());
+    searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
@@ -251,6 +252,8 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::PvcSame => pvcs::RECREATED,
         Guard::PvcPartProven => pvcs::OVERWRITTEN,
         Guard::PartsFoundFirst => pvcs::ELSEWHERE,
+        Guard::PvcUnused => new_pvcs::OF_A_DESTROYED_OSD,
+        Guard::PvcOnce => new_pvcs::QUARANTINED,
         Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
         Guard::MappingsClosed => "on a PVC, to be unencrypted",
         _ => "two replicas",

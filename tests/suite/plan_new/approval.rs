@@ -20,13 +20,13 @@ fn plan_lines(run: &Run) -> PlanLines {
     let seen = run.seen();
     let view = View { policy: &run.policy, ledger: &run.ledger, seen: &seen };
     let disks = plan::disks(&run.policy, &run.ledger, &seen);
-    preview::plan_lines(&preview::lines(&run.policy, &run.ledger, &seen), &disks, view)
+    preview::plan_lines(&preview::lines(&run.policy, &run.ledger, &seen), (&disks, &[]), view)
 }
 
 /// Returns the lines of the small world, as `plan` stores them.
 fn lines_of(world: &build::World) -> PlanLines {
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
-    preview::plan_lines(&lines, &plan::Disks::default(), world.view())
+    preview::plan_lines(&lines, (&plan::Disks::default(), &[]), world.view())
 }
 
 fn approval(lines: PlanLines) -> Option<Approval> {

@@ -96,7 +96,7 @@ fn ledger_stays_small_with_many_refusals() {
     let mut ledger = World::new().ledger;
     (0..10_000)
         .for_each(|osd| ledger.note_refusal(OsdId(osd), "job", RefusedStep::Admission, &"x".repeat(2000)));
-    let why = |osd, job: &str| ledger.refused(osd, job).map(|refused| refused.why.clone());
+    let why = |osd, job: &str| ledger.refused(osd, job).map(|refused| refused.why().to_owned());
     assert_eq!(why(OsdId(0), "job").map(|why| why.len()), Some(300));
     assert_eq!(why(OsdId(9999), "job").as_deref(), Some("see the log of the run"));
     assert_eq!(why(OsdId(0), "another"), None);

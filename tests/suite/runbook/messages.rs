@@ -6,6 +6,7 @@ use osd_migrate::domain::next::{Summary, Wait};
 use osd_migrate::report::Event;
 
 use super::entries::{Entry, entries, said};
+use super::places::{places, ways_to_rook};
 use super::quotes::{assert_all_made, assert_same, assert_told, is_quoted};
 use super::sources::{block, is_sentence, literals, longest, plain, read, sentences};
 use super::values::{
@@ -178,6 +179,7 @@ fn each_end_of_a_run_is_quoted() {
         "fenced_by_its_owner",
         "operator_at_0",
         "not_migrated",
+        "on_pvcs",
     ] {
         for sentence in
             literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
@@ -189,6 +191,18 @@ fn each_end_of_a_run_is_quoted() {
             );
         }
     }
+}
+
+#[test]
+fn each_place_that_gets_no_osd_is_quoted() {
+    assert_all_made("src/domain/places/obstacle.rs", "Obstacle", &places());
+    assert_all_made("src/domain/places/rook.rs", "LetRook", &ways_to_rook());
+    let (coded, ways): (Vec<_>, Vec<_>) =
+        entries("## Places of device sets").into_iter().partition(|entry| entry.key.is_some());
+    let there: Vec<_> = places().iter().map(|one| (one.code().to_owned(), one.to_string())).collect();
+    assert_told("places", &there, &coded);
+    let there: BTreeSet<String> = ways_to_rook().iter().map(ToString::to_string).collect();
+    assert_same("ways to Rook", &there, &said(&ways));
 }
 
 /// Returns the sentence of an error's variant.

@@ -9,12 +9,14 @@
 mod by_hand;
 mod entries;
 mod messages;
+mod places;
 mod quotes;
 mod sources;
 mod texts;
 mod values;
 
 pub(crate) use entries::{PAGES, remarks};
+pub(crate) use places::places;
 pub(crate) use quotes::is_quoted;
 pub(crate) use sources::{block, literals, read, root, variants};
 pub(crate) use values::{coded, findings, halts, reasons, refusals, rejections, unreadable, waits};

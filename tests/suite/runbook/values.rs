@@ -24,7 +24,7 @@ fn pg() -> PgId {
     PgId("2.7".to_owned())
 }
 
-fn pvc() -> String {
+pub(super) fn pvc() -> String {
     text("set1-data-0abc")
 }
 
@@ -55,6 +55,12 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::NotOkToStop { bad_pgs: 4 },
         Reason::NotAsked,
         Reason::NoRedundancy { pool: text("rbd") },
+        Reason::CannotBeEmptied { osd, why: text("WHY") },
+        Reason::EmptyingUnknown { osd, why: Some(text("WHY")) },
+        Reason::EmptyingUnknown { osd, why: None },
+        Reason::StillNeeded { osd, pg: pg.clone(), state: state.clone() },
+        Reason::MarkedIn { osd },
+        Reason::NotSafeToDestroy { osd },
         Reason::OtherReplicaMissing { pg: pg.clone(), state: state.clone() },
         Reason::Full { code: text("OSD_NEARFULL") },
         Reason::Flag { flag: text("norecover") },
@@ -148,6 +154,8 @@ pub(crate) fn waits() -> Vec<Wait> {
         Wait::AgentBusy { osd, node, why: text("WHY") },
         Wait::AgentRests { osd, failures: 2, why: text("WHY"), until: noon() },
         Wait::NotOurStop { osd },
+        Wait::Emptying { osd, pgs: 12, bytes: 5 << 30, elsewhere: None, flags: [].into() },
+        Wait::Emptying { osd, pgs: 0, bytes: 0, elsewhere: Some(pg()), flags: [].into() },
         Wait::Down { osd },
         Wait::UnsafeToWipe { osd, reason },
         Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator"), minutes: 10 },
@@ -274,6 +282,9 @@ pub(super) fn summaries() -> Vec<(&'static str, Summary)> {
         ("refused", Summary { refused: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
         ("skipped", Summary { skipped: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
         ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
+        ("places", Summary { places: vec![text("device set `set1`, index 2: WHY [place-left]")], ..plain() }),
+        ("pvcs_left_to_rook", Summary { pvcs_left_to_rook: [pvc()].into(), ..plain() }),
+        ("unconfirmed_pvcs", Summary { unconfirmed_pvcs: [pvc()].into(), ..plain() }),
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
         ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),

@@ -3,7 +3,6 @@
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::ledger::Emptying;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
-use osd_migrate::domain::policy::Empty;
 
 use super::*;
 
@@ -205,7 +204,7 @@ fn empty_osd_waits_an_hour_for_its_stop_and_is_marked_in() {
         let empty = w.record(OSD).empty.as_mut().unwrap();
         empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));
     });
-    check!(long.clone().minutes_later(299).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(long.clone().minutes_later(298).plan(), Next::Wait(Wait::Gate { .. }));
     assert_eq!(word(&long.minutes_later(301).plan()), Some("not-emptied"));
 }
 

@@ -24,6 +24,7 @@ use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{JobState, Releases, SlotState};
 use osd_migrate::domain::osd::{ClusterFsid, Epoch, Mode, NodeName, OsdFsid, OsdId, PgId, Weight};
 use osd_migrate::domain::plan;
+use osd_migrate::domain::policy::Empty;
 
 use crate::support::build::{
     BY_HAND, FILESTORE, GIB, POOL, World, encrypted, foreign, issued_fsid, label, members, metadata,
@@ -162,7 +163,10 @@ fn candidate_waits_with_the_reason_while_a_pg_is_degraded() {
 
 #[test]
 fn osd_of_a_pool_with_insufficient_redundancy_is_refused() {
-    let world = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
+    let world = World::new().with(|w| {
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2;
+        w.policy.empty = Empty::Never;
+    });
     check!(world.plan(), Next::Finished(s) if s.refused.len() == 2 && s.refused[0].1.contains("insufficient redundancy"));
 }
 

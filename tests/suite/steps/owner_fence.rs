@@ -31,7 +31,8 @@ fn alongside_rook() -> World {
         w.daemon(RAW).on_pvcs =
             Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()), ..OnPvcs::default() });
         w.seen.kube.pvcs.insert(PVC.to_owned(), bound_pvc());
-        let set = DeviceSet { name: "set1".to_owned(), encrypted: false, templates: vec!["data".to_owned()] };
+        let (name, templates) = ("set1".to_owned(), vec!["data".to_owned()]);
+        let set = DeviceSet { name, templates, count: Some(1), ..DeviceSet::default() };
         w.seen.kube.declaration.storage.sets = vec![set];
     })
 }

@@ -163,7 +163,8 @@ fn osd_is_settled_only_with_its_database_on_the_pvc() {
 fn to_migrate(has_database: bool) -> World {
     World::new().with(|w| {
         let templates = ["data", "metadata"].map(str::to_owned).to_vec();
-        let set = DeviceSet { name: "set1".to_owned(), encrypted: has_database, templates };
+        let (name, encrypted) = ("set1".to_owned(), has_database);
+        let set = DeviceSet { name, encrypted, templates, count: Some(1), ..DeviceSet::default() };
         w.seen.kube.declaration.storage.sets = vec![set];
         let (data, set) = (Some(PVC.to_owned()), Some("set1".to_owned()));
         let db = has_database.then(|| DB_PVC.to_owned());

@@ -12,6 +12,7 @@ mod directories;
 mod drains;
 mod freeze;
 mod new_osds;
+mod new_pvcs;
 pub(crate) mod play;
 mod pvcs;
 mod rook;

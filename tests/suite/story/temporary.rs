@@ -52,7 +52,7 @@ fn play() -> Play {
     Play::with_policy(world, policy, 1)
 }
 
-/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags and in-weights.
+/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags, in-weights.
 type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, Vec<OfOsd>);
 
 /// OSD with its flags `noout` and `noin`, and its in-weight.

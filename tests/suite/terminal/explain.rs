@@ -14,7 +14,7 @@ use osd_migrate::kube_events::REASONS;
 use osd_migrate::report::Event;
 
 use crate::runbook::{
-    block, coded, findings, halts, read, reasons, refusals, rejections, unreadable, variants, waits,
+    block, coded, findings, halts, places, read, reasons, refusals, rejections, unreadable, variants, waits,
 };
 
 /// Codes of acts that are not formed from the names of their variants.
@@ -71,6 +71,7 @@ fn codes() -> BTreeSet<String> {
         reasons().iter().map(Reason::code).collect(),
         refusals().iter().map(Refusal::code).collect(),
         rejections().iter().map(Rejection::code).collect(),
+        places().iter().map(osd_migrate::domain::places::Obstacle::code).collect(),
         findings().iter().map(Finding::code).collect(),
         unreadable().iter().map(Unreadable::code).collect(),
         ends.to_vec(),

@@ -48,6 +48,7 @@ fn plan_with(wide: bool, width: Width) -> String {
         lines: &lines,
         devices: &devices,
         disks: &Disks::default(),
+        places: &[],
         rate: Rate::of(None),
         hash: Some(&hash),
         unmatched: &["osd.99 is selected and does not exist. See: ceph osd tree".to_owned()].into(),

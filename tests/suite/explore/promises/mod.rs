@@ -1,5 +1,6 @@
 //! The promises as predicates over the true state of the world, not over what the runner saw.
 
+mod closed;
 mod directories;
 mod drains;
 mod emptying;
@@ -15,10 +16,10 @@ use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{JobState, Slot};
-use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
+use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::sim::{Disk, Effect, World, example};
+use osd_migrate::sim::{Disk, Effect, World};
 
 use super::state::{Done, State, needed};
 pub(super) use drains::{at_a_halt as drains_at_a_halt, at_the_end as drains_at_the_end};
@@ -44,7 +45,8 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     }
     let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
     let of_run = bootstrap_known(before, after).or_else(unadmitted);
-    if let Some(broken) = of_run.or_else(|| pvcs::unfenced(before, after)) {
+    let of_pvcs = || pvcs::unfenced(before, after).or_else(|| pvcs::shared(after));
+    if let Some(broken) = of_run.or_else(of_pvcs) {
         return Some(broken);
     }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
@@ -248,12 +250,12 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             if !record.closing {
                 return Some(format!("the record of {osd} was lost"));
             }
-            return closed(record, before);
+            return closed::closed(record, before);
         };
         // What a frozen runner saw was true; later changes are visible in the cluster, and no act follows
         // from the closing.
         if now.closing && !record.closing && record.new.is_some() && !before.thaws {
-            let broken = called_done(record, before);
+            let broken = closed::called_done(record, before);
             if broken.is_some() {
                 return broken;
             }
@@ -268,71 +270,6 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
         }
     }
     None
-}
-
-fn closed(record: &Record, state: &State) -> Option<Broken> {
-    let osd = record.osd;
-    let Some(slot) = state.world.ceph.slots.get(&osd) else {
-        return record.new.is_some().then(|| format!("P4: {osd} is gone"));
-    };
-    if slot.noout || slot.noin {
-        return Some(format!("P9: {osd} keeps a flag that osd-migrate set"));
-    }
-    if record.new.is_none() && record.is_new() {
-        return None; // given up before anything was done
-    }
-    if let Some(broken) = emptying::left_out(record, slot) {
-        return Some(broken);
-    }
-    if record.new.is_none() {
-        // Recreated externally before osd-migrate did anything: the OSD is not osd-migrate's.
-        let ours = |fsid| state.world.issued.values().any(|issued| issued.contains(&fsid));
-        let theirs = record.stop_intended_at.is_none() && !slot.fsid.is_some_and(ours);
-        let whole = slot.fsid == Some(record.old) || theirs;
-        return (!whole).then(|| format!("the record of {osd} was closed, but the OSD is not as before"));
-    }
-    // Out when it was recorded, or out now: its reweight is set externally.
-    let meddled = !slot.is_in || record.reweight.0 == 0;
-    if record.is_new() {
-        let placed = slot.crush.as_ref().map(|item| &item.location) == Some(&record.crush.location);
-        return (!placed).then(|| format!("the new {osd} is not where it belongs: {:?}", slot.crush));
-    }
-    let theirs = slot.crush.as_ref().is_some_and(|item| item.weight == example::THEIR_WEIGHT);
-    let with_theirs = CrushItem { weight: example::THEIR_WEIGHT, ..record.crush.clone() };
-    let expected = if theirs { &with_theirs } else { &record.crush };
-    if slot.crush.as_ref() != Some(expected) {
-        return Some(format!("P4: the place of {osd} is {:?}, it was {:?}", slot.crush, record.crush));
-    }
-    if slot.primary_affinity != record.primary_affinity || (slot.reweight != record.reweight && !meddled) {
-        return Some(format!("P4: the reweight of {osd} is {}, it was {}", slot.reweight, record.reweight));
-    }
-    // The balancer may have given the PG another upmap; otherwise only a purge removes upmaps here.
-    let has_one = |pg| state.world.ceph.upmaps.iter().any(|upmap| upmap.pg == pg);
-    if let Some(lost) = record.upmaps.iter().find(|upmap| !has_one(upmap.pg.clone())) {
-        return Some(format!("P4: the upmap {lost} is gone"));
-    }
-    if state.world.marked_new.contains(&osd) {
-        return Some(format!("P4: {osd} is still marked new: its next boot resets its reweight"));
-    }
-    None
-}
-
-/// Checks P10: an OSD is called done only when the cluster shows it.
-fn called_done(record: &Record, state: &State) -> Option<Broken> {
-    let osd = record.osd;
-    let Some(slot) = state.world.ceph.slots.get(&osd) else {
-        return Some(format!("P10: {osd} was called done, and is gone"));
-    };
-    let whole = state
-        .world
-        .placements
-        .keys()
-        .all(|pg| !state.world.up_set(pg).contains(&osd) || state.world.complete_set(pg).contains(&osd));
-    if !slot.up || !whole {
-        return Some(format!("P10: {osd} was called done before it had its data"));
-    }
-    (class(&state.world, osd) != Class::Conforming)
-        .then(|| format!("P10: {osd} was called done, but does not conform"))
 }
 
 /// Checks that no existing data is lost, except by external changes to disks.

@@ -148,7 +148,11 @@ fn begun(before: &State, record: &Record) -> Option<Broken> {
     if before.thaws || is_begun {
         return None;
     }
-    let unwanted = (!is_selected(world, &record.node)).then_some("its owner does not select the disk");
+    let is_wanted = match &record.pvcs {
+        Some(pvcs) => is_declared(world, &pvcs.data.name),
+        None => is_selected(world, &record.node),
+    };
+    let unwanted = (!is_wanted).then_some("its owner does not select the disk or the PVC");
     let unclean = lacks(world).map(|_| "a PG lacks a replica that will come back, or data moves");
     let flag = (!world.ceph.flags.is_empty()).then_some("a flag of the cluster is set");
     let why = in_the_way(before, &record.node).or(unwanted).or(flag).or(unclean);
@@ -169,6 +173,17 @@ fn lacks(world: &World) -> Option<String> {
         is_received && !(placement.peered && up == world.complete_set(id) && is_whole)
     });
     lacks.map(|(id, _)| id.to_string())
+}
+
+/// Returns whether the device set of a PVC is declared with more OSDs than the other Deployments have.
+fn is_declared(world: &World, pvc: &str) -> bool {
+    let kube = &world.kube;
+    let Some(set) = kube.pvcs.get(pvc).and_then(|pvc| pvc.set.as_ref()) else { return false };
+    let on_pvcs = kube.daemons.values().filter_map(|daemon| daemon.on_pvcs.as_ref());
+    let others = on_pvcs.filter(|on| on.set.as_ref() == Some(set) && on.data.as_deref() != Some(pvc));
+    let there = u32::try_from(others.count()).unwrap();
+    let mut sets = kube.declaration.storage.sets.iter().filter(|declared| declared.name == *set);
+    sets.any(|set| set.count.is_some_and(|count| there < count))
 }
 
 fn observed(world: &World) -> Observation {

@@ -1,5 +1,7 @@
 //! The promises for OSDs on PersistentVolumeClaims.
 
+use std::collections::BTreeSet;
+
 use osd_migrate::domain::inspection::{Content, PieceLocation};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
@@ -60,6 +62,22 @@ pub(super) fn key_replaced(before: &World, osd: OsdId, after: &World) -> Option<
     let is_needed = before.pvcs.stores.iter().any(|(fsid, of)| of == key && before.disk_of(*fsid).is_some());
     (is_needed && after.pvcs.keys.get(pvc) != Some(key))
         .then(|| format!("P3: the key of {osd} was replaced, and nothing opens its device"))
+}
+
+/// Checks P3: no two Deployments, and no two records, use the same PVC.
+pub(super) fn shared(state: &State) -> Option<Broken> {
+    let on = state.world.kube.daemons.values().filter_map(|daemon| daemon.on_pvcs.as_ref());
+    let named = on.flat_map(|on| [&on.data, &on.db, &on.wal]).flatten();
+    let records = state.ledger.records.values().filter_map(|record| record.pvcs.as_ref());
+    let recorded = records.flat_map(|pvcs| pvcs.iter().map(|(_, pvc)| &pvc.name));
+    let pvc = twice(named).or_else(|| twice(recorded))?;
+    Some(format!("P3: PVC {pvc} is used for two OSDs"))
+}
+
+/// Returns the first name that comes twice.
+fn twice<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = BTreeSet::new();
+    names.find(|name| !seen.insert(*name))
 }
 
 /// Returns whether a PVC of an OSD was recreated, and no longer leads to its disk.

@@ -9,12 +9,14 @@ use crate::domain::osd::{OsdId, PgId};
 /// Flags of the osdmap without which no data moves.
 const FLAGS: [&str; 4] = ["norecover", "nobackfill", "norebalance", "pause"];
 
-/// Returns the cause of the stalled backfill of an OSD, and what to do.
+/// Returns the cause of the stalled backfill or emptying of an OSD, and what to do.
 ///
 /// The most certain cause comes first. The last one is a guess.
 pub fn cause(osd: OsdId, seen: &Observation) -> String {
+    let is_its = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+    let its: Vec<(&PgId, &Pg)> = seen.ceph.pgs.iter().filter(|(_, pg)| is_its(pg)).collect();
     let unclean: Vec<(&PgId, &Pg)> =
-        seen.ceph.pgs.iter().filter(|(_, pg)| pg.up.contains(&osd) && !pg.state.contains("clean")).collect();
+        its.iter().copied().filter(|(_, pg)| !pg.state.contains("clean")).collect();
     let with = |part: &str| -> Vec<(&PgId, &Pg)> {
         let has = |pg: &Pg| pg.state.iter().any(|state| state.contains(part));
         unclean.iter().copied().filter(|(_, pg)| has(pg)).collect()
@@ -39,6 +41,15 @@ pub fn cause(osd: OsdId, seen: &Observation) -> String {
         let down: BTreeSet<OsdId> = down.collect();
         let down = if down.is_empty() { String::new() } else { format!(" while {} is down", names(&down)) };
         return format!("{} cannot recover{down}. See: ceph health detail", pgs(&inactive));
+    }
+    let stays = |pg: &Pg| !pg.up.contains(&osd) && pg.state.contains("clean");
+    let staying: Vec<(&PgId, &Pg)> = its.into_iter().filter(|(_, pg)| stays(pg)).collect();
+    if !staying.is_empty() && unclean.is_empty() {
+        return format!(
+            "Ceph finds no other OSD for {}, as its CRUSH rule asks for. See: ceph pg ls remapped; ceph osd df \
+             tree",
+            pgs(&staying)
+        );
     }
     if !unclean.is_empty() && unclean.len() == with("wait").len() {
         return format!(
