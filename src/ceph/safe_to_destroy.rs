@@ -25,7 +25,7 @@ impl Ceph {
     /// the question with `EAGAIN`, which is a no, too (`DaemonServer.cc`).
     pub async fn safe_to_destroy(&self, osd: OsdId) -> Result<bool, CephError> {
         let reply = self.send(&command(osd)).await?;
-        if rustix::io::Errno::from_raw_os_error(reply.code.saturating_neg()) == rustix::io::Errno::AGAIN {
+        if reply.code == -rustix::io::Errno::AGAIN.raw_os_error() {
             return Ok(false);
         }
         let parse = |answer: &[u8]| serde_json::from_slice(answer);
