@@ -21,15 +21,15 @@ cmd_verify() {
   return $rc
 }
 
-cmd_client() { # start|stop
-  [ $# = 1 ] || usage "client start|stop"
+cmd_client() { # start [POOLS]|stop
+  [ $# = 1 ] || [ "$#/${1:-}" = 2/start ] || usage "client start [POOLS] | client stop"
   case $1 in
     start)
       pid_of client > /dev/null && die "the client is already running"
       rm -f "$DIR/client.json"
       local p
       p=$(pid_of adm) || die "host adm is not running"
-      OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -n "$DIR/h/adm/bin/in-release" /usr/bin/python3 "$SRC/py/client.py" "$POOL" "$DIR/client.json" < /dev/null > "$DIR/log/client.log" 2>&1 &
+      OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -n "$DIR/h/adm/bin/in-release" /usr/bin/python3 "$SRC/py/client.py" "${2:-$POOL}" "$DIR/client.json" < /dev/null > "$DIR/log/client.log" 2>&1 &
       save_pid client $!
       poll 100 0.1 grep -q started "$DIR/log/client.log" || { cat "$DIR/log/client.log" >&2; die "the client did not start"; }
       ;;
@@ -42,7 +42,7 @@ cmd_client() { # start|stop
       rm -f "$DIR/pids/client"
       jq -e '.failed == 0 and .slow == 0' "$DIR/client.json" > /dev/null
       ;;
-    *) usage "client start|stop" ;;
+    *) usage "client start [POOLS] | client stop" ;;
   esac
 }
 

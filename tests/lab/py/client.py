@@ -1,4 +1,6 @@
-"""client.py POOL RESULT: writes small objects, reads others and checks them, about 10 operations a second, until SIGTERM.
+"""client.py POOLS RESULT: writes small objects, reads others and checks them, about 10 operations a second, until SIGTERM.
+
+POOLS: one pool, or several that are separated by commas.
 
 It prints a line for every operation that fails or takes over 30 s, and writes the summary to RESULT.
 """
@@ -12,7 +14,7 @@ import time
 from labrados import connect
 
 OBJECTS, PERIOD, LIMIT = 64, 0.1, 30.0
-pool, result = sys.argv[1:]
+pools, result = sys.argv[1:]
 stopping = False
 
 
@@ -22,10 +24,14 @@ def stop(_signal, _frame):
 
 
 class Client:
-    def __init__(self, io):
-        self.io, self.ops, self.failed, self.slow, self.longest = io, 0, 0, 0, 0.0
-        self.known = {}  # name -> expected content
+    def __init__(self, ios):
+        self.ios, self.ops, self.failed, self.slow, self.longest = ios, 0, 0, 0, 0.0
+        self.known = {}  # number of the object -> expected content
         self.prefix = "client.%s." % os.urandom(4).hex()
+
+    def object(self, number):
+        """Returns the pool and the name of an object."""
+        return self.ios[number % len(self.ios)], self.prefix + str(number)
 
     def wait(self, what, start_op):
         """Runs and measures an asynchronous operation; returns its completion, or None if it failed or timed out."""
@@ -58,30 +64,32 @@ class Client:
         print(time.strftime("%H:%M:%S ") + line, flush=True)
 
     def write(self):
-        name = self.prefix + str(random.randrange(OBJECTS))
+        number = random.randrange(OBJECTS)
+        io, name = self.object(number)
         body = b"%s %d " % (name.encode(), self.ops) + os.urandom(random.randrange(1, 4096))
-        self.known.pop(name, None)  # until the write is acknowledged, the object may have either content
-        if self.wait("write " + name, lambda: self.io.aio_write_full(name, body)):
-            self.known[name] = body
+        self.known.pop(number, None)  # until the write is acknowledged, the object may have either content
+        if self.wait("write " + name, lambda: io.aio_write_full(name, body)):
+            self.known[number] = body
 
     def read(self):
         if not self.known:
             return
-        name = random.choice(list(self.known))
+        number = random.choice(list(self.known))
+        io, name = self.object(number)
         got = []
-        if self.wait("read " + name, lambda: self.io.aio_read(name, 8192, 0, lambda _c, data: got.append(data))):
+        if self.wait("read " + name, lambda: io.aio_read(name, 8192, 0, lambda _c, data: got.append(data))):
             for _ in range(500):  # the callback may come a moment after the completion
                 if got:
                     break
                 time.sleep(0.002)
-            if not got or got[0] != self.known[name]:
+            if not got or got[0] != self.known[number]:
                 self.fail("read %s: wrong content" % name)
 
 
 signal.signal(signal.SIGTERM, stop)
 cluster = connect()
-ioctx = cluster.open_ioctx(pool)
-client = Client(ioctx)
+ioctxs = [cluster.open_ioctx(pool) for pool in pools.split(",")]
+client = Client(ioctxs)
 client.write()
 print("started", flush=True)
 iteration = 0
@@ -96,6 +104,7 @@ with open(result + ".new", "w") as f:
     f.write("\n")
 os.rename(result + ".new", result)
 if client.failed == 0:  # shutdown could hang while an operation is in progress
-    ioctx.close()
+    for ioctx in ioctxs:
+        ioctx.close()
     cluster.shutdown()
 os._exit(0)

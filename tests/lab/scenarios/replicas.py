@@ -1,0 +1,103 @@
+"""What Ceph reports about the replicas of all PGs while an OSD is emptied, stopped and filled again."""
+
+import threading
+import time
+from collections import namedtuple
+
+from .fidelity import Session
+
+# `names`: PGs that name the OSD in their up or acting set. `held`: bytes of those that it serves.
+# `lacking`: PGs that lack a replica, with their states. `safe`: answer of `osd safe-to-destroy`.
+Sample = namedtuple("Sample", "at up is_in weight names held lacking safe")
+
+
+class Watch(threading.Thread):
+    """A thread that reads the osdmap and the statistics of the PGs several times a second, in a `with`."""
+
+    def __init__(self, osd):
+        super().__init__(daemon=True)
+        self.osd, self.session, self.ended = osd, Session(), threading.Event()
+        self.samples, self.trouble, self.began = [], None, time.monotonic()
+        self.moved = 0  # bytes that Ceph wrote to other OSDs by backfill and recovery
+        self.recovered = {}  # PG -> its counter of these bytes, who reported it, and the highest one reported
+        pools = self.session.read("osd dump")["pools"]
+        self.chunks = {pool["pool"]: self.data_chunks(pool) for pool in pools}
+
+    def data_chunks(self, pool):
+        """Returns into how many parts an object of the pool is divided."""
+        profile = pool["erasure_code_profile"]
+        return int(self.session.read("osd erasure-code-profile get", name=profile)["k"]) if profile else 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(30)
+        self.session.close()
+
+    def run(self):
+        try:
+            while not self.ended.wait(0.2):
+                self.samples.append(self.sample())
+        except Exception as why:  # noqa: BLE001 - the scenario reports it
+            self.trouble = why
+
+    def sample(self):
+        (slot,) = [slot for slot in self.session.read("osd dump")["osds"] if slot["osd"] == self.osd]
+        # The question before the statistics: a PG that names the OSD now also named it then, or came later.
+        status, answer, _ = self.session.send("mgr", "osd safe-to-destroy", ids=[str(self.osd)])
+        stats = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])
+        pgs = stats["pg_stats"] if isinstance(stats, dict) else stats
+        names = {pg["pgid"]: pg for pg in pgs if self.osd in pg["up"] + pg["acting"]}
+        held = sum(self.part(pg, "num_bytes") for pg in names.values() if self.osd in pg["acting"])
+        self.count_moved(pgs)
+        return Sample(
+            at=time.monotonic() - self.began,
+            up=bool(slot["up"]),
+            is_in=bool(slot["in"]),
+            weight=slot["weight"],
+            names=set(names),
+            held=held,
+            lacking={pg["pgid"]: pg["state"] for pg in pgs if lacks(pg)},
+            safe=not status and self.osd in answer["safe_to_destroy"],
+        )
+
+    def part(self, pg, counter):
+        return pg["stat_sum"][counter] // self.chunks.get(int(pg["pgid"].split(".")[0]), 1)
+
+    def count_moved(self, pgs):
+        """Adds what the counters gained. Another primary may be behind, and counts on from there."""
+        for pg in pgs:
+            now, primary = self.part(pg, "num_bytes_recovered"), pg["acting_primary"]
+            before, by, highest = self.recovered.get(pg["pgid"], (now, primary, now))
+            self.moved += max(now - (before if by == primary else highest), 0)
+            self.recovered[pg["pgid"]] = now, primary, max(now, highest)
+
+    def last(self):
+        assert not self.trouble, f"the statistics were not read: {self.trouble}"
+        return self.samples[-1] if self.samples else None
+
+    def since(self, at):
+        return [sample for sample in self.samples if sample.at >= at]
+
+    def now(self):
+        return time.monotonic() - self.began
+
+
+def lacks(pg):
+    """Returns whether a PG reports that it lacks a replica, or a part of one."""
+    words = set(pg["state"].split("+"))
+    return bool({"undersized", "degraded"} & words) or pg["stat_sum"]["num_objects_degraded"] > 0
+
+
+def whole_logs(world):
+    """Returns PGs with objects whose log was never trimmed.
+
+    They are recovered from the log instead of a backfill: their new OSDs are acting before they have the
+    data, and the PGs are degraded until then.
+    """
+    pgs = world.ceph("pg", "dump", "pgs")
+    pgs = pgs["pg_stats"] if isinstance(pgs, dict) else pgs
+    return [pg["pgid"] for pg in pgs if pg["stat_sum"]["num_objects"] and pg["log_start"] == "0'0"]
