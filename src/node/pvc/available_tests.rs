@@ -28,8 +28,9 @@ async fn blank_device_is_the_evidence_of_a_new_osd_on_a_pvc() {
     assert_eq!(evidence.proof, Proof::Available { tombstone: None });
     assert_eq!((evidence.device, evidence.usable_bytes), (data().identity, 6 * GIB));
     let root = tempfile::tempdir().unwrap();
-    let encrypted = judged(&host(root.path()), &with_db(true), (&data(), &Content::Blank), &[]).await;
-    assert_eq!(encrypted.unwrap().unwrap().usable_bytes, 6 * GIB - luks::HEADER_BYTES);
+    let (host, request, data) = (host(root.path()), with_db(true), data());
+    let encrypted = judged(&host, &request, (&data, &Content::Blank), &[]);
+    assert_eq!(encrypted.await.unwrap().unwrap().usable_bytes, 6 * GIB - luks::HEADER_BYTES);
 }
 
 #[tokio::test]
