@@ -19,6 +19,10 @@ impl Step<'_> {
         if is_stopped && self.facts.directory {
             return self.restart();
         }
+        // Another inspection would find the same.
+        if let Some(why) = self.foreign_data().filter(|_| !is_stopped) {
+            return self.quarantine(why);
+        }
         if is_the_device && !self.failed_too_often() {
             return self.save_attempt(NodeTask::Inspect);
         }

@@ -38,7 +38,7 @@ impl Step<'_> {
     /// Returns why the OSD can't be proven, if a device that it is to get carries data of another owner.
     ///
     /// Another inspection would find the same. Any other failure may pass, and is retried.
-    fn foreign_data(&self) -> Option<String> {
+    pub(super) fn foreign_data(&self) -> Option<String> {
         let report = self.report().filter(|_| self.record.evidence.is_none())?;
         let Some(NodeProblem::Foreign(why)) = &report.problem else { return None };
         let osd = self.record.osd.0;

@@ -56,9 +56,12 @@ fn approved_plan_names_the_pvc_whose_device_is_cleared() {
         plan::line_of_osd(osd_migrate::domain::osd::OsdId(0), view).unwrap()
     };
     let encrypted = line(&example::pvc_to_be_encrypted());
-    assert!(encrypted.contains(", PVC set1-data-0a (pv-data), "), "{encrypted}");
+    assert!(encrypted.contains(", PVC set1-data-0a (pv-set1-data-0a), "), "{encrypted}");
     let database = line(&example::pvc_with_database());
-    assert!(database.contains(" (pv-data) PVC set1-metadata-0b (pv-metadata), "), "{database}");
+    assert!(
+        database.contains(" (pv-set1-data-0a) PVC set1-metadata-0b (pv-set1-metadata-0b), "),
+        "{database}"
+    );
     // Another PersistentVolume is another device, and a plan that names the first one does not cover it.
     let mut other = example::pvc_to_be_encrypted();
     other.kube.pvcs.get_mut(example::PVC).unwrap().volume.as_mut().unwrap().name = "pv-other".to_owned();
