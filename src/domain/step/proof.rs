@@ -41,10 +41,10 @@ impl Step<'_> {
     pub(super) fn foreign_data(&self) -> Option<String> {
         let report = self.report().filter(|_| self.record.evidence.is_none())?;
         let Some(NodeProblem::Foreign(why)) = &report.problem else { return None };
-        let osd = self.record.osd.0;
+        let osd = self.record.osd;
         Some(format!(
             "a device that it is to get carries foreign data: {why}. Make the device blank if nothing on it is needed, \
-             or give the PVC another PersistentVolume; then: osd-migrate -n NAMESPACE retry osd.{osd}"
+             or give the PVC another PersistentVolume; then: osd-migrate -n NAMESPACE retry {osd}"
         ))
     }
 

@@ -39,15 +39,17 @@ impl K8s {
         if let Err(error) = expect_startable(deploy) {
             return Ok(Admission::Refused(error.to_string()));
         }
-        let hostname = self.hostname_for(deploy).await?;
-        let frame = self.frame(declaration, cluster, &hostname);
         if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (&deploy.pvcs, &deploy.fresh) {
+            let node = self.node_object(&deploy.node).await?;
+            let frame = self.frame(declaration, cluster, &node.hostname);
             return match self.made_from(source, deploy, pvcs, &frame).await {
                 Ok(new) => self.admits_new(deploy, new).await,
                 Err(error @ K8sError::Malformed { .. }) => Ok(Admission::Refused(error.to_string())),
                 Err(error) => Err(error),
             };
         }
+        let hostname = self.hostname_for(deploy).await?;
+        let frame = self.frame(declaration, cluster, &hostname);
         let found = self.expect_deployment(deploy.osd).await?;
         let new = match next_deployment(deploy, &found.object, &frame) {
             Ok(new) => new,

@@ -9,6 +9,7 @@ use osd_migrate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::sim::ports::{Call, Side};
 use osd_migrate::sim::{Happening, PvcChange, World, example};
 
 use super::crash::Crashes;
@@ -92,8 +93,17 @@ fn portable_osd_that_moves_before_its_proof_is_migrated_there() {
 #[test]
 fn portable_osd_that_moves_before_its_stop_is_inspected_again() {
     let play = portable();
-    once(&play, |world| is_up(world) && world.kube.backups.contains_key(&OSD), moves);
-    assert_eq!(play.run(), Play::finished());
+    let mut has_moved = false;
+    let end = play.run_watched(Some(Box::new(move |call, side, world| {
+        let is_backed_up = matches!(call, Call::Act(Act::Kube(KubeAct::BackUp { .. }))) && side == Side::Done;
+        if is_backed_up && !has_moved {
+            has_moved = true;
+            let move_of_the_pod = moves(world);
+            world.happen(&move_of_the_pod);
+        }
+        false
+    })));
+    assert_eq!(end, Play::finished());
     is_migrated(&play);
     assert_eq!(rebuilt_on(&play), [other_node(&play.sim.borrow().world)]);
     let inspections = |act: &Act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Inspect);
