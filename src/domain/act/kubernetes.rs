@@ -176,7 +176,8 @@ pub struct Deploy {
     /// that Deployment, if it exists. None if an existing OSD is recreated: its own Deployment is expected to
     /// have the annotation.
     pub fresh: Option<Fresh>,
-    /// PVCs that the OSD is on. Its Deployment keeps everything else of the one that was backed up, or of that
+    /// PVCs that the OSD is on. Its Deployment keeps everything else of the one that was backed
+    /// up, or of that
     /// of the other OSD from which it is made.
     pub pvcs: Option<PerPvc<String>>,
 }

@@ -1,4 +1,5 @@
-//! PVCs on which a run creates no OSD: their devices are not blank, or the Deployments of their OSDs are refused.
+//! PVCs on which a run creates no OSD: their devices are not blank, or the Deployments of their OSDs are
+//! refused.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,9 @@ use super::Obstacle;
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Layout, NodeName, OsdId};
 
-/// Place of a device set that has no OSD: an index of the set. Indices with the same obstacle share a place.
+/// Place of a device set that has no OSD: an index of the set.
+///
+/// Indices with the same obstacle share a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Name of the device set.

@@ -51,8 +51,8 @@ impl fmt::Display for LetRook {
                 )
             }
             Self::Start => f.write_str(
-                "Rook creates it, but its operator was not found. See: kubectl get deployments --all-namespaces -l \
-                 app=rook-ceph-operator",
+                "Rook creates it, but its operator was not found. Start it, or name its namespace with \
+                 --operator-namespace",
             ),
         }
     }

@@ -39,7 +39,8 @@ impl Step<'_> {
             && self.begins()
     }
 
-    /// Closes the record of a new OSD on PVCs whose Deployment is refused: nothing was written to its devices.
+    /// Closes the record of a new OSD on PVCs whose Deployment is refused: nothing was written
+    /// to its devices.
     pub(super) fn give_up_unadmitted_new(&self, why: &str) -> Next {
         let next = self.save(Saving::NotAdmitted { why: why.to_owned() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
