@@ -149,7 +149,7 @@ fn deployment_that_cannot_be_the_pattern_is_refused() {
         |d: &mut Value| d["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["--id", "3"]);
     assert!(matches!(refused(&no_place, &[]), NoShape::Text { text, .. } if text == "--crush-location="));
     let no_copy = |d: &mut Value| {
-        drop(d["spec"]["template"]["spec"]["initContainers"].as_array_mut().unwrap().remove(0))
+        drop(d["spec"]["template"]["spec"]["initContainers"].as_array_mut().unwrap().remove(0));
     };
     assert_eq!(refused(&no_copy, &[]), NoShape::Container("blkdevmapper"));
 }
