@@ -21,7 +21,7 @@ pub struct KubeEvent {
 /// All event reasons.
 pub const REASONS: [&str; 15] = [
     OSD_RECORDED,
-    OSD_EMPTYING_STARTED,
+    OSD_MARKED_OUT,
     OSD_STOPPED,
     OSD_DESTROYED,
     OSD_PREPARED,
@@ -41,7 +41,7 @@ const OSD_RECORDED: &str = "OsdRecorded";
 const OSD_STOPPED: &str = "OsdStopped";
 const OSD_DESTROYED: &str = "OsdDestroyed";
 /// An OSD is marked out, and its data moves to other OSDs before it is stopped.
-const OSD_EMPTYING_STARTED: &str = "OsdEmptyingStarted";
+const OSD_MARKED_OUT: &str = "OsdMarkedOut";
 const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
@@ -82,7 +82,7 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
 fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
     Some(match why {
         Saving::Record => (EventType::Normal, OSD_RECORDED),
-        Saving::MarkedOut => (EventType::Normal, OSD_EMPTYING_STARTED),
+        Saving::MarkedOut => (EventType::Normal, OSD_MARKED_OUT),
         Saving::New => (EventType::Normal, OSD_PREPARED),
         // Records that are given up are closed too. This event is only for records whose OSD is done.
         Saving::Closing => (EventType::Normal, OSD_MIGRATED),
@@ -178,6 +178,7 @@ mod tests {
             "Stopped",
             "Destroyed",
             "Prepared",
+            "MarkedOut",
             "Migrated",
             "Quarantined",
             "Progressed",
