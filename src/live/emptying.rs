@@ -1,5 +1,6 @@
 //! Whether an OSD can be emptied: asked before it is recorded, and again right before it is marked out.
 
+use crate::ceph::CephError;
 use crate::domain::act::DataPrecondition;
 use crate::domain::expect;
 use crate::domain::forecast::forecast;
@@ -16,8 +17,12 @@ impl Live {
         osd: OsdId,
         ceph: &observation::Ceph,
     ) -> Result<Emptiable, Failure> {
-        let placement = self.session().await?.placement_marked_out(osd).await;
-        let placement = self.reopen(placement)?;
+        let placement = match self.session().await?.placement_marked_out(osd).await {
+            // Without the program, the other OSDs are migrated all the same.
+            Err(error @ CephError::NoOsdmaptool) => return Ok(Emptiable::No(error.to_string())),
+            Err(error @ CephError::Osdmaptool { .. }) => return Ok(Emptiable::Unknown(error.to_string())),
+            answer => self.reopen(answer)?,
+        };
         let space = self.session().await?.space().await;
         let space = self.reopen(space)?;
         Ok(forecast(&placement, &space, ceph).emptiable())

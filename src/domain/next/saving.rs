@@ -35,7 +35,7 @@ pub enum Saving {
     Emptying,
     /// The OSD is marked out.
     MarkedOut,
-    /// A tenth less data is left on an OSD that is emptied.
+    /// Less data is left on an OSD that is emptied.
     #[strum(serialize = "emptying-progress")]
     EmptyingProgress {
         /// bytes left

@@ -23,10 +23,13 @@ use crate::domain::policy::Accepted;
 use crate::domain::stall;
 use crate::domain::temporary::marked_out;
 
-/// Minutes without a tenth less data on the OSD after which it is given up.
+/// Minutes without less data on the OSD after which it is given up.
 ///
-/// At 10 MB/s, a tenth of 360 GB takes an hour. Ceph that moves less than that stands still.
+/// A slow move is none: a disk of 8 TB takes days. But an hour without one object that moved has a cause.
 pub const STALLED_MINUTES: i64 = 60;
+
+/// Minutes between two saves of a move that is slower than a tenth in that time.
+const SAVED_MINUTES: i64 = 10;
 
 /// Minutes that an OSD without data waits at least for its stop.
 ///
@@ -128,14 +131,15 @@ impl Step<'_> {
             });
         }
         let Some((least, since)) = empty.least else { return Next::Wait(Wait::FreshView) };
-        if bytes < least - least / 10 {
+        let is_time = (now - since).num_minutes() >= SAVED_MINUTES;
+        if bytes < least - least / 10 || (bytes < least && is_time) {
             return self.save(Saving::EmptyingProgress { bytes }, |record| {
                 change(record.empty.as_mut(), |empty| empty.least = Some((bytes, now)));
             });
         }
         if !pgs.is_empty() && (now - since).num_minutes() >= STALLED_MINUTES {
             return self.quarantine(format!(
-                "it does not become empty: for {STALLED_MINUTES} minutes {} PGs have stayed on it. {}",
+                "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {} PGs are on it. {}",
                 pgs.len(),
                 stall::cause(osd, self.view.seen)
             ));
@@ -156,9 +160,16 @@ impl Step<'_> {
         }
     }
 
+    /// Returns the bytes that these PGs have on the OSD, without what other OSDs have of them already.
     fn bytes_left(&self, pgs: &BTreeSet<PgId>) -> u64 {
         let ceph = &self.view.seen.ceph;
-        let of = |pg: &Pg| pg.bytes_on_each(&ceph.pools);
+        let of = |pg: &Pg| {
+            let bytes = pg.bytes_on_each(&ceph.pools);
+            // Until the PG has reported its move, all of it is left.
+            let left = if pg.misplaced == 0 { pg.objects } else { pg.misplaced.min(pg.objects) };
+            let left = u128::from(bytes) * u128::from(left);
+            left.checked_div(u128::from(pg.objects)).and_then(|left| left.try_into().ok()).unwrap_or(bytes)
+        };
         pgs.iter().filter_map(|pg| ceph.pgs.get(pg)).map(of).sum()
     }
 

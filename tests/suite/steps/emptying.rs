@@ -136,6 +136,13 @@ fn osd_that_does_not_become_empty_is_quarantined_and_marked_in() {
     check!(world.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
     let quarantined = world.minutes_later(60).saved("quarantine");
     assert!(takes_in(&quarantined.plan()), "{:#?}", quarantined.plan());
+    // One object that moved is enough, however slow that is.
+    let slow = marked_out().minutes_later(59).with(|w| {
+        let mut on_it = w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD));
+        let pg = on_it.next().unwrap();
+        (pg.objects, pg.misplaced) = (1000, 999);
+    });
+    check!(slow.saved("emptying-progress").minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
     // With less data on it, the time counts from there.
     let less = marked_out().minutes_later(59).with(|w| {
         let mut on_it = w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD));
