@@ -28,7 +28,6 @@ REFUSED = [
     "osd set noout",
     "osd set-group noup osd.4",
     "osd down 4",
-    "osd in 4",
     "osd purge 4 --yes-i-really-mean-it",
     "osd destroy 4 --yes-i-really-mean-it",
 ]
