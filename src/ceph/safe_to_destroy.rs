@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rustix::io::Errno;
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
@@ -24,12 +25,12 @@ impl Ceph {
     /// With `-f json` the return code is 0 although the answer is no. While a PG is unknown, the mgr refuses
     /// the question with `EAGAIN`, which is a no, too (`DaemonServer.cc`).
     pub async fn safe_to_destroy(&self, osd: OsdId) -> Result<bool, CephError> {
-        let reply = self.send(&command(osd)).await?;
-        if reply.code == -rustix::io::Errno::AGAIN.raw_os_error() {
-            return Ok(false);
-        }
         let parse = |answer: &[u8]| serde_json::from_slice(answer);
-        self.read(command(osd), parse).await.map(|answer: Answer| answer.safe_to_destroy.contains(&osd.0))
+        match self.read(command(osd), parse).await {
+            Ok(Answer { safe_to_destroy }) => Ok(safe_to_destroy.contains(&osd.0)),
+            Err(CephError::Read { errno: Errno::AGAIN, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -17,17 +17,7 @@ impl World {
             let content = Content::NotFound { inspected: "no device of the PVC".to_owned() };
             return Inspection { content, evidence: None, capability, volume, kernel: None };
         };
-        let tombstone = match &disk.content {
-            Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {
-                Some((*osd, *old, record.clone()))
-            }
-            Content::Tombstone { .. }
-            | Content::Blank
-            | Content::Bluestore { .. }
-            | Content::Osd { .. }
-            | Content::Other { .. }
-            | Content::NotFound { .. } => None,
-        };
+        let tombstone = disk.content.tombstone_of(request.cluster);
         let is_blank = tombstone.is_some() || disk.content == Content::Blank;
         let part = self.part_of(request).map(|(_, disk)| self.part_seen(request, &disk));
         let is_usable = is_blank && part.is_none_or(|seen| seen == PieceSeen::Blank);

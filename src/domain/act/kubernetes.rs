@@ -196,7 +196,7 @@ pub struct Fresh {
 /// Deployment of an OSD on PVCs, from which that of a new OSD of the same device set is made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct SourceDeployment {
-    /// Its OSD.
+    /// OSD of it.
     pub osd: OsdId,
     /// uid of the expected Deployment.
     pub deployment: String,

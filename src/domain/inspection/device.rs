@@ -106,6 +106,23 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// Returns the OSD, the old fsid and the record of a tombstone of this cluster.
+    pub fn tombstone_of(&self, of: ClusterFsid) -> Option<(OsdId, OsdFsid, RecordId)> {
+        match self {
+            Self::Tombstone { cluster, osd, old, record } if *cluster == of => {
+                Some((*osd, *old, record.clone()))
+            }
+            Self::Tombstone { .. }
+            | Self::Blank
+            | Self::Bluestore { .. }
+            | Self::Osd { .. }
+            | Self::Other { .. }
+            | Self::NotFound { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

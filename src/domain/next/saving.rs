@@ -48,7 +48,7 @@ pub enum Saving {
         /// what is against it
         why: String,
     },
-    /// What was prepared for the stop of an emptied OSD is restored while a gate is shut.
+    /// The preparations for the stop of an emptied OSD are restored while a gate is shut.
     StopIntentCleared,
     /// The PGs, right before Stop.
     Stop,

@@ -15,14 +15,14 @@ pub struct Place {
     pub set: String,
     /// Indices in the set, in their order; none if the obstacle is the set itself.
     pub indices: Vec<u32>,
-    /// What the place becomes.
+    /// Future of the place.
     pub found: Found,
 }
 
-/// What a place becomes.
+/// Future of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Its PVCs become an OSD, if their devices are blank.
+    /// The PVCs become an OSD, if their devices are blank.
     Available(Box<AvailablePvcs>),
     /// A record turns its PVC into an OSD, or uses it for one.
     InProgress {

@@ -5,16 +5,16 @@ use std::fmt;
 use crate::domain::commands::{REMOVE_FENCE, scale_operator};
 use crate::domain::view::View;
 
-/// What a person does so that Rook reconciles.
+/// Action of a person after which Rook reconciles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LetRook {
-    /// Its operator (namespace/name) is scaled to 0.
+    /// The operator (namespace/name) is scaled to 0.
     ScaleUp(String),
     /// The owner ordered a fence (`osd-migrate fence`).
     RemoveFence,
     /// Another client fenced the CephCluster.
     RemoveLabel,
-    /// Its operator (namespace/name) is running.
+    /// The operator (namespace/name) is running.
     Wait(String),
     /// No operator is found.
     Start,

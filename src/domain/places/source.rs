@@ -8,7 +8,7 @@ use crate::domain::classify;
 use crate::domain::observation::{Daemon, Observation, OnPvcs};
 use crate::domain::osd::{Mode, OsdId};
 
-/// What the Deployment of a new OSD must have.
+/// Requirements on the Deployment of a new OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// Name of the device set.

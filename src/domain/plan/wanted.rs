@@ -79,7 +79,7 @@ fn is_undone(record: &Record, view: View<'_>) -> bool {
     let held = gate::held(view) != Gate::Open;
     let settled = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() >= INTENT_MINUTES;
     let without_intent = || gate::is_cancelled(view) || view.ledger.run.operator.is_some();
-    // What was prepared for the stop of an emptied OSD is restored without giving the OSD up.
+    // The preparations for the stop of an emptied OSD are restored without giving the OSD up.
     let stays_emptied = record.is_marked_out() && !gate::is_cancelled(view);
     held && !stays_emptied && record.stop_intended_at.map_or_else(without_intent, settled)
 }

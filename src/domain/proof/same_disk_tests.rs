@@ -51,7 +51,7 @@ fn blank_device_of_a_pvc_is_known_wherever_it_is_attached() {
     let (here, there) = (unnamed("pci-4"), unnamed("pci-5"));
     assert!(same_content_for(&on_host, &here, &there, &Content::Blank).is_err());
     assert_eq!(same_content_for(&on_pvc, &here, &there, &Content::Blank), Ok(()));
-    // What named it on one node may be unknown on another one.
+    // A name of one node may be unknown on another one.
     assert!(same_for(&on_host, &device(), &there).is_err());
     assert_eq!(same_for(&on_pvc, &device(), &there), Ok(()));
     let other = DeviceIdentity { serial: Some("T".into()), ..there };

@@ -124,17 +124,7 @@ fn available(
     tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
     examine: &DiskFinding,
 ) -> Verdict {
-    let stone = match &examine.content {
-        Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {
-            Some((*osd, *old, record.clone()))
-        }
-        Content::Tombstone { .. }
-        | Content::Blank
-        | Content::Bluestore { .. }
-        | Content::Osd { .. }
-        | Content::Other { .. }
-        | Content::NotFound { .. } => None,
-    };
+    let stone = examine.content.tombstone_of(request.cluster);
     if stone.as_ref().is_some_and(|(osd, old, _)| (*osd, *old) == (request.osd, request.old)) {
         return Verdict::WipeOurs;
     }

@@ -40,7 +40,7 @@ impl Step<'_> {
 
     /// Returns whether a new OSD on PVCs is about to be created.
     ///
-    /// Its Deployment is made from that of another OSD, which may be impossible.
+    /// The Deployment is made from that of another OSD, which may be impossible.
     fn begins_on_pvcs(&self) -> bool {
         self.record.pvcs.is_some()
             && self.facts.before_new()

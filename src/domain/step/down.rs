@@ -9,6 +9,7 @@ use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::{Attempt, NodeStatus, RecordedPvc};
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::Daemon;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
 use crate::domain::temporary::{INTENT_MINUTES, drains};
@@ -191,6 +192,20 @@ impl Step<'_> {
         matches!(reason, Reason::NotOkToStop { .. }) || is_own(&gate::Own::of(accepted, self.view.seen))
     }
 
+    /// Returns the act that backs up the Deployment; `None` if its backup exists.
+    pub(super) fn back_up(&self, daemon: &Daemon) -> Option<Next> {
+        let (record, osd) = (self.record, self.record.osd);
+        let is_backed_up = self.view.seen.kube.backups.get(&osd) == Some(&record.id);
+        (!passes(Guard::BackedUpFirst, is_backed_up)).then(|| {
+            Next::Do(Act::Kube(KubeAct::BackUp {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                generation: daemon.generation,
+            }))
+        })
+    }
+
     /// Stops the OSD after its gates opened, one step an iteration: back up, save the PGs, fence, set flags,
     /// block drains, stop.
     ///
@@ -201,13 +216,8 @@ impl Step<'_> {
         let Some((daemon, slot)) = self.view.daemon(osd).zip(self.view.slot(osd)) else {
             return Next::Wait(Wait::FreshView);
         };
-        if !passes(Guard::BackedUpFirst, self.view.seen.kube.backups.get(&osd) == Some(&record.id)) {
-            return Next::Do(Act::Kube(KubeAct::BackUp {
-                osd,
-                record: record.id.clone(),
-                deployment: daemon.uid.clone(),
-                generation: daemon.generation,
-            }));
+        if let Some(next) = self.back_up(daemon) {
+            return next;
         }
         // A Rook that may migrate this OSD finishes what it has started before the intent is saved.
         if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.view.seen)) {

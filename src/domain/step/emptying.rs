@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use super::Step;
 use super::up::HOLDS_UP_DATA;
-use crate::domain::act::{Act, CephAct, KubeAct};
+use crate::domain::act::{Act, CephAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::{Emptying, LostUpmaps, RefusedStep};
@@ -74,13 +74,8 @@ impl Step<'_> {
             Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
         }
         let Some(daemon) = self.view.daemon(osd) else { return Next::Wait(Wait::FreshView) };
-        if !passes(Guard::BackedUpFirst, self.view.seen.kube.backups.get(&osd) == Some(&record.id)) {
-            return Next::Do(Act::Kube(KubeAct::BackUp {
-                osd,
-                record: record.id.clone(),
-                deployment: daemon.uid.clone(),
-                generation: daemon.generation,
-            }));
+        if let Some(next) = self.back_up(daemon) {
+            return next;
         }
         let pgs = gate::pgs_of(osd, self.view.seen);
         let is_saved = record.empty.as_ref().is_some_and(|empty| empty.is_intended() && empty.pgs == pgs);
@@ -215,7 +210,7 @@ impl Step<'_> {
 
     /// Waits for an OSD that went down while it was emptied, up to a limit.
     ///
-    /// Its data is elsewhere, or heals from the other replicas.
+    /// The data is elsewhere, or heals from the other replicas.
     pub(super) fn down_while_emptied(&self) -> Option<Next> {
         if !marked_out::is_marked_out(self.record, self.view) {
             return None;

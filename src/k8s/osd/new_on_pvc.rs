@@ -42,7 +42,7 @@ pub(super) fn made_from(
     reshape(deploy, pvcs, &new, frame)
 }
 
-/// What names the OSD of the source.
+/// Names of the OSD of the source.
 struct Source<'a> {
     osd: OsdId,
     fsid: String,

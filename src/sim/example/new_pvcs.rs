@@ -60,7 +60,7 @@ pub fn two_pvcs_without_osd() -> World {
 
 /// Returns a device set whose second OSD was destroyed, and its device cleared by a person.
 ///
-/// Its Deployment is at 0, and still names the PVC.
+/// The Deployment is at 0, and still names the PVC.
 pub fn pvc_of_a_destroyed_osd() -> World {
     let mut world = on_three();
     let destroyed = OsdId(1);

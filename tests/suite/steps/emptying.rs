@@ -162,7 +162,7 @@ fn pause_holds_up_the_stop_and_not_the_emptying() {
     check!(emptied().with(paused()).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
     // An OSD that is not marked out yet waits.
     check!(proven().with(paused()).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
-    // What was set for the stop is restored, and the OSD stays empty.
+    // The preparations for the stop are restored, and the OSD stays empty.
     let intended = emptied().saved("stop").with_flags_set(OSD).with(paused());
     check!(intended.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
     let unset = intended.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
@@ -218,7 +218,7 @@ fn empty_osd_waits_an_hour_for_its_stop_and_is_marked_in() {
     // Without the backup, no late command can mark it out again.
     let skipped = held.minutes_later(60).saved("not-emptied").cleaned_up(OSD);
     assert!(takes_in(&skipped.plan()), "{:#?}", skipped.plan());
-    // What took long to empty waits as long.
+    // An OSD that took long to empty waits as long.
     let long = emptied().with(cordoned).with(|w| {
         let empty = w.record(OSD).empty.as_mut().unwrap();
         empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));

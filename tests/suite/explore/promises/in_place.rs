@@ -266,7 +266,7 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
     if request.task != NodeTask::Rebuild || !carries_old || there {
         return None;
     }
-    // What an emptied OSD left on its disk is older than each replica: the wipe takes none away.
+    // Data that an emptied OSD left on its disk is older than each replica: the wipe takes none away.
     let is_emptied = before.ledger.records.get(&osd).is_some_and(|record| record.empty.is_some());
     let others = || others_suffice(&before.world, osd, "wipe").filter(|_| !is_emptied);
     surroundings(before, "wipe", osd).or_else(others)
