@@ -19,13 +19,14 @@ pub struct KubeEvent {
 }
 
 /// All event reasons.
-pub const REASONS: [&str; 15] = [
+pub const REASONS: [&str; 16] = [
     OSD_RECORDED,
     OSD_MARKED_OUT,
     OSD_STOPPED,
     OSD_DESTROYED,
     OSD_PREPARED,
     OSD_MIGRATED,
+    OSD_REMOVED,
     OSD_QUARANTINED,
     MIGRATION_PROGRESSED,
     MIGRATION_HALTED,
@@ -44,6 +45,7 @@ const OSD_DESTROYED: &str = "OsdDestroyed";
 const OSD_MARKED_OUT: &str = "OsdMarkedOut";
 const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
+const OSD_REMOVED: &str = "OsdRemoved";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
 const OSD_STOP_REVERTED: &str = "OsdStopReverted";
 /// Ceph may recover without an OSD that stays down.
@@ -87,6 +89,8 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         // Records that are given up are closed too. This event is only for records whose OSD is done.
         Saving::Closing => (EventType::Normal, OSD_MIGRATED),
         Saving::Uncleared { .. } => (EventType::Warning, OSD_MIGRATED),
+        Saving::Removed => (EventType::Normal, OSD_REMOVED),
+        Saving::DiskLeft { .. } => (EventType::Warning, OSD_REMOVED),
         Saving::Quarantine { .. } => (EventType::Warning, OSD_QUARANTINED),
         Saving::RevertStop { .. } => (EventType::Warning, OSD_STOP_REVERTED),
         Saving::NooutLifted => (EventType::Warning, NOOUT_LIFTED),

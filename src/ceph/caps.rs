@@ -65,7 +65,7 @@ const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name.
-pub(super) const GRANTS: [Grant; 21] = [
+pub(super) const GRANTS: [Grant; 22] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -76,6 +76,7 @@ pub(super) const GRANTS: [Grant; 21] = [
     mon("osd destroy-actual", &[]),
     mon("osd new", &[]),
     mon("osd purge-new", &[]),
+    mon("osd purge-actual", &[]),
     mon("osd out", &[]),
     mon("osd reweight", &[]),
     mon("osd primary-affinity", &[]),

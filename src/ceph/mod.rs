@@ -29,6 +29,7 @@ mod osdmaptool;
 mod own_user;
 mod pg_dump;
 mod purge_misplaced;
+mod removal;
 mod restore_crush;
 mod restore_upmaps;
 mod safe_to_destroy;

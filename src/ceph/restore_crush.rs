@@ -69,6 +69,13 @@ fn place(item: &CrushItem) -> Vec<String> {
 }
 
 impl Ceph {
+    /// Returns a slot with its CRUSH item.
+    pub(super) async fn slot_in_crush(&self, osd: OsdId) -> Result<Option<Slot>, CephError> {
+        let Some(slot) = self.slot(osd).await? else { return Ok(None) };
+        let mut crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
+        Ok(Some(Slot { crush: crush.items.remove(&osd), ..slot }))
+    }
+
     /// Restores reweight, affinity, the item and its class if the item is gone.
     ///
     /// Gives an existing item with its `former` weight the new weight.

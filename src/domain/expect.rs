@@ -192,6 +192,30 @@ pub fn to_mark_out(slot: Option<&Slot>, fsid: OsdFsid, up_from: Epoch) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.is_in && slot.up_from == up_from)
 }
 
+/// Returns whether the CRUSH weight of an OSD may be set to 0: it has served with the expected fsid since that
+/// epoch, and has the recorded weight.
+pub fn to_drop_weight(slot: Option<&Slot>, fsid: OsdFsid, up_from: Epoch, weight: Weight) -> bool {
+    let is_its = |item: &CrushItem| passes(Guard::WeighExpects, item.weight == weight);
+    slot.is_some_and(|slot| {
+        let serves = slot.up && slot.fsid == Some(fsid) && slot.up_from == up_from;
+        serves && slot.crush.as_ref().is_some_and(is_its)
+    })
+}
+
+/// Returns whether the CRUSH weight of an OSD may be restored: it is up with the expected fsid, and has CRUSH
+/// weight 0.
+pub fn to_restore_weight(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    let is_zero = |item: &CrushItem| passes(Guard::WeighExpects, item.weight == Weight(0));
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.crush.as_ref().is_some_and(is_zero))
+}
+
+/// Returns whether the id of a removed OSD may be purged: its slot is destroyed and down.
+///
+/// Only a destroyed slot is purged: its data was given up before, with all its conditions.
+pub fn to_purge(slot: &Slot) -> bool {
+    passes(Guard::PurgeOnlyDestroyed, slot.state == SlotState::Destroyed && !slot.up)
+}
+
 /// Returns whether an OSD may be marked in: it is up with the expected fsid, and out.
 pub fn to_take_in(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && !slot.is_in)

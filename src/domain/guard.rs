@@ -79,6 +79,10 @@ guards! {
     Redundancy,
     /// An OSD is marked out to be emptied only if each of its PGs finds another OSD, with space for it.
     CanBeEmptied,
+    /// An OSD whose disk the CephCluster selects is not removed.
+    NotSelectedAgain,
+    /// No OSD is emptied by its CRUSH weight while Rook would reset the weight.
+    WeightsNotReset,
     /// After the stop, no other replica is missing.
     OnlyOursMissing,
     /// No PG is on its way to another state.
@@ -156,6 +160,8 @@ guards! {
     RecheckBackfilled,
     /// A CRUSH weight is set only if the former weight is found: a weight set externally stays.
     WeighExpects,
+    /// Only a destroyed slot is purged, and only for the record that removes its OSD.
+    PurgeOnlyDestroyed,
     /// An upmap is restored only if its PG has none: upmaps of the balancer and of people stay.
     UpmapsOfOthersStay,
     /// The label is removed only if it has the value of osd-migrate.
@@ -193,6 +199,8 @@ guards! {
     OnlyKnownEncryption,
     /// Before Stop, a record is given up if the migration is no longer wanted as recorded.
     StillWanted,
+    /// An OSD is removed only if a person requested the removal of this fsid.
+    RequestStands,
     /// An available disk is recorded only on a node that is still to get new OSDs.
     NodeStillChosen,
     /// An available disk is recorded once: not while a record uses it, nor after it became an OSD.

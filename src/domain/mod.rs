@@ -32,6 +32,7 @@ pub mod preflight;
 pub mod preview;
 pub mod proof;
 pub mod provision;
+pub mod removal;
 pub mod stage;
 pub mod stall;
 pub mod step;

@@ -34,6 +34,8 @@ pub struct Declaration {
     pub external: bool,
     /// `spec.removeOSDsIfOutAndSafeToRemove`
     pub removes_out_osds: bool,
+    /// `spec.storage.allowOsdCrushWeightUpdate`: Rook sets the CRUSH weight of an OSD by its size.
+    pub resets_weights: bool,
     /// `spec.network.provider` is `host`
     pub host_network: bool,
     /// Whether daemons bind to IPv4, and to IPv6, by `spec.network.ipFamily` and `dualStack`. None if neither
@@ -187,6 +189,8 @@ pub struct Policy {
     pub require_clean: RequireClean,
     /// `--empty`: which OSDs are emptied before their stop.
     pub empty: Empty,
+    /// `--removals`: OSDs are removed whose removal was requested.
+    pub removals: bool,
     /// `--cluster-status`: the status of the CephCluster shows the migration. Nothing is decided by it.
     pub cluster_status: bool,
     /// Limits on the number of failures and on durations.
@@ -208,6 +212,11 @@ impl Policy {
         let is_restricted =
             !(self.select.is_empty() && self.hosts.is_empty() && self.device_classes.is_empty());
         self.only_new || !is_restricted
+    }
+
+    /// Returns whether this run removes the OSDs whose removal was requested.
+    pub fn removes(&self) -> bool {
+        self.removals && !self.only_new && !self.leaves && self.fence.is_none()
     }
 
     /// Returns whether work on an OSD may start at this time.

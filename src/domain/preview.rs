@@ -198,7 +198,7 @@ fn parts(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Vec<PartOnPvc> 
 fn path(record: &Record) -> Option<String> {
     match &record.strategy {
         Strategy::Directory { path, .. } => Some(path.clone()),
-        Strategy::InPlace | Strategy::New { .. } => None,
+        Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
     }
 }
 

@@ -168,7 +168,7 @@ pub fn backup_name(osd: OsdId) -> String {
 
 /// Returns the task that a label names.
 pub(super) fn task(text: &str) -> Option<NodeTask> {
-    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear]
+    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear, NodeTask::Wipe]
         .into_iter()
         .find(|task| task.to_string() == text)
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{KeyOwner, Kube, Node};
 use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::removal::Requests;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
@@ -22,6 +23,7 @@ use crate::k8s::nodes::node_job::{self, JobSeen, PodSeen, ReportSeen};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
 use crate::k8s::own::control_map::{self, CONTROL};
+use crate::k8s::own::requests_map::{self, REQUESTS};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
@@ -58,6 +60,7 @@ impl K8s {
             replacement,
             pdb,
             control,
+            requests,
         ) = tokio::try_join!(
             self.ceph_cluster(),
             deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
@@ -71,6 +74,7 @@ impl K8s {
             maps.get_opt(REPLACEMENT),
             maps.get_opt("rook-ceph-pdbstatemap"),
             maps.get_opt(CONTROL),
+            maps.get_opt(REQUESTS),
         )?;
         let of_operator = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
         let nodes = nodes.into_iter().collect();
@@ -92,6 +96,7 @@ impl K8s {
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
         (kube.draining_failure_domain, kube.control) =
             (pdb.and_then(draining), control.and_then(control_map::control));
+        kube.requests = requests.as_ref().map(requests_map::requests).unwrap_or_default();
         for note in ambiguities {
             self.note_in_log(&note);
         }
@@ -249,6 +254,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         own_pdb: None,
         pdb_rejected: None,
         admission: BTreeMap::new(),
+        requests: Requests::default(),
         skipped: None,
         daemons,
         ambiguities,

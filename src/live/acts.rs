@@ -23,6 +23,13 @@ impl Live {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
             self.expect_emptiable(*osd, accepted).await?;
         }
+        if let CephAct::DropWeight { osd, record, accepted, .. } = act {
+            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+            self.expect_removable(*osd, accepted).await?;
+        }
+        if let CephAct::Purge { osd, record } = act {
+            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+        }
         let done = command(self.session().await?, act).await;
         self.reopen(done)
     }
@@ -61,6 +68,7 @@ impl Live {
             KubeAct::DropDeployment { osd, record, deployment, generation } => {
                 k8s.drop_deployment(*osd, record, deployment, *generation).await
             }
+            KubeAct::DropRequest { osd, fsid } => k8s.drop_request(*osd, *fsid).await,
             KubeAct::CleanUp { osd, record } => k8s.clean_up(*osd, record).await,
         };
         done.map_err(kube_failure)
@@ -93,6 +101,11 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
         CephAct::MarkOut { osd, fsid, up_from, .. } => ceph.mark_out(*osd, *fsid, *up_from).await,
+        CephAct::DropWeight { osd, fsid, up_from, weight, .. } => {
+            ceph.drop_weight(*osd, (*fsid, *up_from), *weight).await
+        }
+        CephAct::RestoreWeight { osd, fsid, weight } => ceph.restore_weight(*osd, *fsid, *weight).await,
+        CephAct::Purge { osd, .. } => ceph.purge(*osd).await,
         CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         CephAct::Reregister { osd, issued } => ceph.reregister(*osd, *issued).await,

@@ -3,7 +3,7 @@
 use crate::ceph::CephError;
 use crate::domain::act::DataPrecondition;
 use crate::domain::expect;
-use crate::domain::forecast::forecast;
+use crate::domain::forecast::{Placement, forecast};
 use crate::domain::observation::{self, Emptiable};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Accepted;
@@ -17,7 +17,27 @@ impl Live {
         osd: OsdId,
         ceph: &observation::Ceph,
     ) -> Result<Emptiable, Failure> {
-        let placement = match self.session().await?.placement_marked_out(osd).await {
+        let placement = self.session().await?.placement_marked_out(osd).await;
+        self.judged(placement, ceph).await
+    }
+
+    /// Asks Ceph where the data of an OSD would go if the OSD had CRUSH weight 0.
+    pub(super) async fn removable(
+        &mut self,
+        osd: OsdId,
+        ceph: &observation::Ceph,
+    ) -> Result<Emptiable, Failure> {
+        let placement = self.session().await?.placement_without(&[osd].into()).await;
+        self.judged(placement, ceph).await
+    }
+
+    /// Judges a placement by the space on the OSDs.
+    async fn judged(
+        &mut self,
+        placement: Result<Placement, CephError>,
+        ceph: &observation::Ceph,
+    ) -> Result<Emptiable, Failure> {
+        let placement = match placement {
             // Without the program, the other OSDs are migrated all the same.
             Err(error @ CephError::NoOsdmaptool) => return Ok(Emptiable::No(error.to_string())),
             Err(error @ CephError::Osdmaptool { .. }) => return Ok(Emptiable::Unknown(error.to_string())),
@@ -32,13 +52,37 @@ impl Live {
     ///
     /// A runner may have been frozen since the decision.
     pub(super) async fn expect_emptiable(&mut self, osd: OsdId, accepted: &Accepted) -> Result<(), Failure> {
+        let ceph = self.clean_for(osd, accepted).await?;
+        let answer = self.emptiable(osd, &ceph).await?;
+        dropped_if(osd, answer)
+    }
+
+    /// Checks right before the CRUSH weight of an OSD is set to 0 that the PGs allow it, and that its data finds
+    /// a place.
+    pub(super) async fn expect_removable(&mut self, osd: OsdId, accepted: &Accepted) -> Result<(), Failure> {
+        let ceph = self.clean_for(osd, accepted).await?;
+        let answer = self.removable(osd, &ceph).await?;
+        dropped_if(osd, answer)
+    }
+
+    /// Returns an observation of Ceph in which the PGs allow that data moves away from an OSD.
+    async fn clean_for(&mut self, osd: OsdId, accepted: &Accepted) -> Result<observation::Ceph, Failure> {
         let ceph = self.observe_ceph().await?;
-        let refused = |why: String| passing(format!("{osd} was not marked out: {why}"));
         let allows = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };
-        expect::precondition(&allows, &ceph).map_err(|reason| refused(reason.to_string()))?;
-        match self.emptiable(osd, &ceph).await? {
-            Emptiable::Yes { .. } => Ok(()),
-            Emptiable::No(why) | Emptiable::Unknown(why) => Err(refused(why)),
+        match expect::precondition(&allows, &ceph) {
+            Ok(()) => Ok(ceph),
+            Err(reason) => Err(kept(osd, &reason.to_string())),
         }
     }
+}
+
+fn dropped_if(osd: OsdId, answer: Emptiable) -> Result<(), Failure> {
+    match answer {
+        Emptiable::Yes { .. } => Ok(()),
+        Emptiable::No(why) | Emptiable::Unknown(why) => Err(kept(osd, &why)),
+    }
+}
+
+fn kept(osd: OsdId, why: &str) -> Failure {
+    passing(format!("the data of {osd} was not moved away: {why}"))
 }

@@ -35,6 +35,10 @@ impl Live {
             let answer = self.emptiable(osd, ceph).await?;
             ceph.emptiable.insert(osd, answer);
         }
+        if let Some(osd) = questions.removable {
+            let answer = self.removable(osd, ceph).await?;
+            ceph.emptiable.insert(osd, answer);
+        }
         Ok(())
     }
 }

@@ -35,6 +35,13 @@ fn of_ceph(act: &CephAct) -> String {
         CephAct::MarkOut { osd, .. } => {
             format!("{osd}: marked out; it serves until its data is on other OSDs")
         }
+        CephAct::DropWeight { osd, .. } => {
+            format!("{osd}: set its CRUSH weight to 0; it serves until its data is on other OSDs")
+        }
+        CephAct::RestoreWeight { osd, weight, .. } => {
+            format!("{osd}: restored its CRUSH weight {weight}")
+        }
+        CephAct::Purge { osd, .. } => format!("{osd}: purged its id, its key and its CRUSH item"),
         CephAct::TakeIn { osd, reweight, .. } => format!("{osd}: marked in again with reweight {reweight}"),
         CephAct::Destroy { osd, fsid, .. } => {
             format!("{osd}: destroyed (fsid {fsid}); its id, CRUSH location and weight are kept")
@@ -82,8 +89,9 @@ fn of_kube(act: &KubeAct) -> String {
         }
         KubeAct::Restart { osd, .. } => format!("{osd}: started again, unchanged"),
         KubeAct::DropDeployment { osd, .. } => {
-            format!("{osd}: deleted its old Deployment, so that Rook creates the new one")
+            format!("{osd}: deleted its old Deployment")
         }
+        KubeAct::DropRequest { osd, .. } => format!("{osd}: deleted the request to remove it"),
         KubeAct::Deploy(deploy) => format!("{}: deployed the new OSD", deploy.osd),
         KubeAct::CleanUp { osd, .. } => format!("{osd}: deleted the objects of its record"),
         KubeAct::Adopt(deploy) => {
@@ -104,6 +112,7 @@ fn of_node(act: &NodeAct) -> String {
                 NodeTask::Rebuild => "prove, wipe and prepare its disk",
                 NodeTask::RestoreSlot => "restore the slot of its new OSD",
                 NodeTask::Clear => "remove its old directory",
+                NodeTask::Wipe => "prove and wipe its disk",
             };
             format!("{}: created a Job to {what} (attempt {})", request.osd, request.attempt)
         }

@@ -59,6 +59,8 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::NooutLifted
         | Saving::UpmapsLost
         | Saving::UpmapsDone { .. }
+        | Saving::DiskLeft { .. }
+        | Saving::Removed
         | Saving::Closing
         | Saving::Uncleared { .. }
         | Saving::Quarantine { .. }
@@ -69,6 +71,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
 fn recorded(record: &Record) -> String {
     let Record { osd, node, class, target, .. } = record;
     match record.strategy {
+        Strategy::Removal { .. } => format!("{osd}: removal started on node {node}, as requested"),
         Strategy::New { .. } => {
             format!("{osd}: creation started on an available disk of node {node}: {target}")
         }
@@ -162,6 +165,8 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
             );
         }
         Saving::Progress => "backfill progress is saved",
+        Saving::DiskLeft { why } => return format!("its disk is left as it is: {why}"),
+        Saving::Removed => "removed: its id, its key and its Deployment are gone",
         Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
         Saving::Uncleared { path, node, why } => {
             return format!(

@@ -88,6 +88,23 @@ impl World {
             Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }) => {
                 self.mark_out(*osd, (*fsid, *up_from), record, accepted)
             }
+            Act::Ceph(CephAct::DropWeight { osd, fsid, up_from, record, weight, accepted }) => {
+                self.drop_weight(*osd, (*fsid, *up_from, *weight), record, accepted)
+            }
+            Act::Ceph(CephAct::RestoreWeight { osd, fsid, weight }) => {
+                if !expect::to_restore_weight(self.ceph.slots.get(osd), *fsid) {
+                    return refuse("it is not up with that fsid and CRUSH weight 0");
+                }
+                self.crush_reweight(*osd, *weight);
+                Ok(vec![Effect::Small(*osd)])
+            }
+            Act::Ceph(CephAct::Purge { osd, record }) => self.purge(*osd, record),
+            Act::Kube(KubeAct::DropRequest { osd, fsid }) => {
+                if self.kube.requests.of(*osd, *fsid).is_some() {
+                    self.kube.requests.removals.remove(osd);
+                }
+                Ok(vec![Effect::Small(*osd)])
+            }
             Act::Ceph(CephAct::TakeIn { osd, fsid, reweight }) => {
                 if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {
                     return refuse("it is not up and out with that fsid");

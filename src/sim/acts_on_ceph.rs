@@ -44,6 +44,33 @@ impl World {
         Ok(vec![Effect::MarkedOut(osd)])
     }
 
+    pub(super) fn drop_weight(
+        &mut self,
+        osd: OsdId,
+        (fsid, up_from, weight): (OsdFsid, Epoch, Weight),
+        record: &RecordId,
+        accepted: &Accepted,
+    ) -> Done {
+        self.expect_open(osd, record)?;
+        if !expect::to_drop_weight(self.ceph.slots.get(&osd), fsid, up_from, weight) {
+            return refuse("it is not up with that fsid and CRUSH weight");
+        }
+        let precondition = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };
+        self.still_allowed(Some(&precondition))?;
+        self.crush_reweight(osd, Weight(0));
+        Ok(vec![Effect::MarkedOut(osd)])
+    }
+
+    pub(super) fn purge(&mut self, osd: OsdId, record: &RecordId) -> Done {
+        self.expect_open(osd, record)?;
+        let Some(slot) = self.ceph.slots.get(&osd) else { return Ok(Vec::new()) };
+        if !expect::to_purge(slot) {
+            return refuse("the slot is not destroyed");
+        }
+        self.osd_purge(osd).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Purged(osd)])
+    }
+
     /// Unsets flags with two writes: the reweight that clears the mark `new`, then the flags.
     pub(super) fn unset_osd_flags(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
         let Some(slot) = self.ceph.slots.get(&osd) else { return };

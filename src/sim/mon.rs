@@ -214,6 +214,11 @@ impl World {
     pub fn crush_reweight(&mut self, osd: OsdId, weight: Weight) {
         if let Some(item) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.crush.as_mut()) {
             item.weight = weight;
+            if weight == Weight(0) {
+                let names =
+                    |upmap: &Upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd);
+                self.ceph.upmaps.retain(|upmap| !names(upmap));
+            }
             self.next_epoch();
             self.repeer(osd);
         }
@@ -225,8 +230,7 @@ impl World {
     /// gone or out.
     pub fn pg_upmap_items(&mut self, upmap: &Upmap) {
         let Some(placement) = self.placements.get(&upmap.pg) else { return };
-        let is_in =
-            |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.is_in && slot.crush.is_some());
+        let is_in = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(Slot::gets_data);
         let fits = upmap.mappings.iter().all(|(from, to)| placement.home.contains(from) && is_in(to));
         self.ceph.upmaps.retain(|found| found.pg != upmap.pg);
         if fits {

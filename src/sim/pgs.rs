@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::observation::{Emptiable, OkToStop, Pg, Pool, Slot};
-use crate::domain::osd::{OsdFsid, OsdId, PgId};
+use crate::domain::osd::{OsdFsid, OsdId, PgId, Weight};
 use crate::sim::world::Placement;
 use crate::sim::world::World;
 
@@ -27,7 +27,7 @@ impl World {
 
     /// Returns whether CRUSH chooses an OSD, which may be down.
     fn is_chosen(&self, osd: OsdId) -> bool {
-        self.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in && slot.crush.is_some())
+        self.ceph.slots.get(&osd).is_some_and(Slot::gets_data)
     }
 
     /// Returns the OSDs that CRUSH chooses for a PG: another one in place of each that is out or gone.
@@ -46,6 +46,17 @@ impl World {
     pub fn emptiable(&self, osd: OsdId) -> Emptiable {
         let mut without = self.clone();
         without.osd_out(osd);
+        self.finds_places(osd, &without)
+    }
+
+    /// Returns whether each PG of an OSD finds another OSD if this one gets CRUSH weight 0.
+    pub fn removable(&self, osd: OsdId) -> Emptiable {
+        let mut without = self.clone();
+        without.crush_reweight(osd, Weight(0));
+        self.finds_places(osd, &without)
+    }
+
+    fn finds_places(&self, osd: OsdId, without: &Self) -> Emptiable {
         let is_short = |pg: &&PgId| without.up_set(pg).len() < self.up_set(pg).len();
         match self.placements.keys().find(is_short) {
             Some(pg) => Emptiable::No(format!("without {osd}, PG {pg} finds too few OSDs")),

@@ -197,6 +197,9 @@ impl World {
         if let Some(osd) = questions.emptiable {
             seen.ceph.emptiable.insert(osd, self.emptiable(osd));
         }
+        if let Some(osd) = questions.removable {
+            seen.ceph.emptiable.insert(osd, self.removable(osd));
+        }
         seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
         seen
     }

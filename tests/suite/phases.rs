@@ -33,34 +33,38 @@ fn all() -> impl Iterator<Item = Facts> {
     let enums =
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
     enums.flat_map(|(slot, disk, daemon)| {
-        // Three strategies; the data of an available disk stays.
-        let kinds = (0_u32..1 << 13).filter(|bits| bits >> 11 != 0b11);
+        // Four strategies; the data of an available disk stays, and that of an OSD that is removed moves.
+        let kinds = (0_u32..1 << 14).filter(|bits| (bits >> 11).count_ones() <= 1);
         let kinds = kinds.flat_map(|bits| DATA.map(|data| (bits, data)));
-        kinds.filter(|(bits, data)| bits >> 11 & 1 == 0 || *data == DataFact::Stays).map(
-            move |(bits, data)| {
-                let bit = |n: u32| bits >> n & 1 == 1;
-                Facts {
-                    new: bit(11),
-                    directory: bit(12),
-                    busy: false,
-                    slot,
-                    up: bit(0),
-                    stopped: bit(1),
-                    pod: bit(2),
-                    disk,
-                    data,
-                    agrees: bit(3),
-                    proven: bit(4),
-                    wanted: bit(5),
-                    placed: bit(6),
-                    authed: bit(7),
-                    daemon,
-                    issued: bit(8),
-                    clean: bit(9),
-                    conforms: bit(10),
-                }
-            },
-        )
+        let moves = |bits: u32, data: DataFact| match bits >> 11 {
+            0b001 => data == DataFact::Stays,
+            0b100 => data != DataFact::Stays,
+            _ => true,
+        };
+        kinds.filter(move |(bits, data)| moves(*bits, *data)).map(move |(bits, data)| {
+            let bit = |n: u32| bits >> n & 1 == 1;
+            Facts {
+                new: bit(11),
+                directory: bit(12),
+                removal: bit(13),
+                busy: false,
+                slot,
+                up: bit(0),
+                stopped: bit(1),
+                pod: bit(2),
+                disk,
+                data,
+                agrees: bit(3),
+                proven: bit(4),
+                wanted: bit(5),
+                placed: bit(6),
+                authed: bit(7),
+                daemon,
+                issued: bit(8),
+                clean: bit(9),
+                conforms: bit(10),
+            }
+        })
     })
 }
 
@@ -88,7 +92,9 @@ fn is_possible(f: &Facts) -> bool {
         // An available disk was never an OSD, and its OSD adds itself to CRUSH; only such a disk is read as
         // blank.
         && implies(f.new, f.slot != SlotFact::Old && f.disk != DiskFact::Old && f.placed && !f.stopped)
-        && implies(f.disk == DiskFact::Blank, f.new || f.directory)
+        && implies(f.disk == DiskFact::Blank, f.new || f.directory || f.removal)
+        // No fsid is issued for an OSD that is removed.
+        && implies(f.removal, !f.issued)
         // PGs become clean only on a daemon that is up.
         && implies(f.clean, f.up)
         // Slot and device can name the same fsid only if both name one, and of the same kind.
@@ -107,8 +113,8 @@ fn is_possible(f: &Facts) -> bool {
         && implies(f.daemon == DaemonFact::Gone, !f.stopped && !f.pod)
         // `wanted` means classified as recorded, which takes a Deployment, a slot that exists and a place in
         // CRUSH.
-        && implies(f.wanted && !f.new, f.daemon != DaemonFact::Gone && f.placed)
-        && implies(f.wanted && !f.new, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
+        && implies(f.wanted && !f.new, f.daemon != DaemonFact::Gone && (f.placed || f.removal))
+        && implies(f.wanted && !f.new && !f.removal, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
 }
 
 /// Returns whether an available disk is given up.
@@ -149,6 +155,8 @@ fn is_foreign(f: &Facts) -> bool {
         // written to its device. (While the OSD is still stopping, nothing is done yet, so nothing is
         // reported.)
         SlotFact::Old => !f.up && !f.pod && inspected && f.disk != DiskFact::Old,
+        // The OSD is removed: nothing that is on its device, or in its place, becomes another OSD.
+        SlotFact::Destroyed | SlotFact::Absent if f.removal => false,
         // The slot waits for an OSD, and its device carries content that osd-migrate did not write.
         SlotFact::Destroyed => f.disk == DiskFact::Other && !is_given_up(f),
         // The id is gone. Then osd-migrate may not purge a finished OSD of another id on the device either.
@@ -233,6 +241,9 @@ fn dangerous_phases_hold_only_with_the_facts_they_need() {
             Phase::Stopped => {
                 f.slot == SlotFact::Old && f.stopped && !f.up && !f.pod && f.proven && f.disk == DiskFact::Old
             }
+            // Leads to a wipe without a new OSD, and to a purge.
+            Phase::Removing => f.removal && f.slot == SlotFact::Destroyed,
+            Phase::Removed => f.removal && f.slot == SlotFact::Absent,
             // Leads to a node agent that writes.
             Phase::Undone => f.slot == SlotFact::Destroyed && f.placed,
             Phase::Destroyed => {
@@ -302,6 +313,9 @@ fn uninspected_device_decides_nothing_but_an_inspection() {
         Phase::Stopping,
         Phase::NotOurStop,
         Phase::Withdrawn,
+        // Another inspection follows, or none is needed: the OSD is gone.
+        Phase::Removing,
+        Phase::Removed,
         // The daemon has the device open: no inspection is needed, or possible.
         Phase::Settling,
         Phase::Settled,

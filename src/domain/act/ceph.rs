@@ -66,6 +66,41 @@ pub enum CephAct {
         /// States of PGs, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
+    /// `osd crush reweight <osd> 0`: the data of an OSD that is removed moves to other OSDs while it serves.
+    /// The slot must be up with `fsid` since that epoch, with that CRUSH weight, and the record open. The PGs
+    /// must allow it, and the forecast too, both asked again right before.
+    DropWeight {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid that must be up in its slot.
+        fsid: OsdFsid,
+        /// Epoch in which it came up: it must not have restarted since it was observed.
+        up_from: Epoch,
+        /// The record that removes the OSD.
+        record: RecordId,
+        /// The CRUSH weight as recorded.
+        weight: Weight,
+        /// States of PGs, in addition to active+clean, that the owner accepts.
+        accepted: Accepted,
+    },
+    /// `osd crush reweight` of an OSD that is not removed after all. It must be up with `fsid`, and have
+    /// CRUSH weight 0.
+    RestoreWeight {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid that must be up in its slot.
+        fsid: OsdFsid,
+        /// The CRUSH weight as recorded.
+        weight: Weight,
+    },
+    /// `osd purge <id>` (`purge-actual`) of an OSD that is removed: its slot must be destroyed and down, and
+    /// the record open.
+    Purge {
+        /// The OSD.
+        osd: OsdId,
+        /// The record that removes the OSD.
+        record: RecordId,
+    },
     /// `osd destroy <id>` (`destroy-actual`, which the mgr would send), after the map was read again. The
     /// slot must be down and hold `fsid`. Never `osd down`.
     Destroy {

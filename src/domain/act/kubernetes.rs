@@ -115,6 +115,13 @@ pub enum KubeAct {
         /// `metadata.generation` of the expected Deployment.
         generation: i64,
     },
+    /// Deletes the request to remove an OSD, if it names this fsid. An absent one is success.
+    DropRequest {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid in the request.
+        fsid: OsdFsid,
+    },
     /// Restores the Deployment in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
     /// Creates the Deployment of a finished OSD of this cluster that nothing starts. Does so only if there is

@@ -21,6 +21,9 @@ impl Act {
                 | CephAct::UnsetOsdFlags { osd, .. }
                 | CephAct::TakeIn { osd, .. }
                 | CephAct::MarkOut { osd, .. }
+                | CephAct::DropWeight { osd, .. }
+                | CephAct::RestoreWeight { osd, .. }
+                | CephAct::Purge { osd, .. }
                 | CephAct::Destroy { osd, .. }
                 | CephAct::Reregister { osd, .. }
                 | CephAct::RestoreCrush { osd, .. }
@@ -31,6 +34,7 @@ impl Act {
                 | KubeAct::Stop { osd, .. }
                 | KubeAct::Restart { osd, .. }
                 | KubeAct::DropDeployment { osd, .. }
+                | KubeAct::DropRequest { osd, .. }
                 | KubeAct::Tolerate { osd, .. }
                 | KubeAct::CleanUp { osd, .. },
             )

@@ -4,7 +4,7 @@ use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{has_all_replicas, state_text};
 use super::data::complete_and_fresh;
-use crate::domain::observation::{Ceph, Emptiable, Observation};
+use crate::domain::observation::{Ceph, Emptiable, Observation, Slot};
 use crate::domain::osd::OsdId;
 
 /// Returns the gate that is open if each PG of the OSD finds another OSD, with space for it.
@@ -24,7 +24,7 @@ pub fn emptiable(osd: OsdId, seen: &Observation) -> Gate {
 ///
 /// `osd safe-to-destroy` alone does not say that: right after `osd out` it answers yes while PGs are peering
 /// and nothing has moved (16.2.15, 4 of 21 times). So no PG may name the OSD, and each PG must have all its
-/// replicas without it. The OSD must also be out: statistics lag, the osdmap does not.
+/// replicas without it. CRUSH must also place no data on it: statistics lag, the osdmap does not.
 pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
     let needs = ceph.pgs.iter().find(|(_, pg)| {
         let names = pg.up.contains(&osd) || pg.acting.contains(&osd);
@@ -39,11 +39,11 @@ pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
     ])
 }
 
-/// Returns the gate that is open if an emptied OSD is out.
+/// Returns the gate that is open if CRUSH places no data on an emptied OSD: it is out, or has CRUSH weight 0.
 ///
-/// If another client marked it in, PGs map to it again, and soon move.
+/// If another client changed that, PGs map to it again, and soon move.
 pub(super) fn still_out(osd: OsdId, ceph: &Ceph) -> Gate {
-    shut_if(ceph.slots.get(&osd).is_some_and(|slot| slot.is_in), || Reason::MarkedIn { osd })
+    shut_if(ceph.slots.get(&osd).is_some_and(Slot::gets_data), || Reason::MarkedIn { osd })
 }
 
 /// Returns the gate that is open if Ceph answers that the data of an OSD is not needed.

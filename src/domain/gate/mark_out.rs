@@ -12,7 +12,7 @@ use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
 
 /// Flag of the osdmap that keeps data on an OSD that is marked out, beside those that prevent any migration.
-const HOLDS_DATA: [&str; 1] = ["norebalance"];
+pub(super) const HOLDS_DATA: [&str; 1] = ["norebalance"];
 
 /// Returns the gate before an OSD is marked out to be emptied.
 ///

@@ -97,6 +97,17 @@ impl<'a> Own<'a> {
         ])
     }
 
+    /// Returns the gate of this OSD's removal, before it is emptied.
+    ///
+    /// Its node may be cordoned.
+    pub fn gate_of_removal(&self, osd: OsdId) -> Gate {
+        first_not_open([
+            self.is_up(osd),
+            self.no_agent(osd),
+            self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
+        ])
+    }
+
     /// Returns the OSD's gate combined with the predicted answer of `osd ok-to-stop`.
     ///
     /// The prediction comes from the statistics. It is used only if all PGs allow a stop: otherwise it would

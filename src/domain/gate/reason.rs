@@ -109,6 +109,29 @@ pub enum Reason {
         /// OSD that is to be stopped
         osd: OsdId,
     },
+    /// The OSD can't be removed, whatever the state of the cluster.
+    NotRemovable {
+        /// OSD whose removal is requested
+        osd: OsdId,
+        /// what is against it
+        why: String,
+    },
+    /// The CephCluster selects the disk of an OSD that is to be removed.
+    StillSelected {
+        /// OSD whose removal is requested
+        osd: OsdId,
+        /// node of the disk
+        node: NodeName,
+        /// disk, as the node names it
+        disk: String,
+        /// declaration that selects the disk, in words
+        selected: String,
+    },
+    /// A running Rook would reset the CRUSH weight of an OSD that is to be empty.
+    RookResetsWeights {
+        /// name of the CephCluster
+        cluster: String,
+    },
     /// Ceph answers that the data of an emptied OSD may be needed.
     NotSafeToDestroy {
         /// OSD that is to be stopped

@@ -31,6 +31,9 @@ impl Reason {
             | Self::NotAsked
             | Self::CannotBeEmptied { .. }
             | Self::EmptyingUnknown { .. }
+            | Self::NotRemovable { .. }
+            | Self::StillSelected { .. }
+            | Self::RookResetsWeights { .. }
             | Self::Down { .. }
             | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }
@@ -78,6 +81,8 @@ impl Reason {
             self,
             Self::NoRedundancy { .. }
                 | Self::CannotBeEmptied { .. }
+                | Self::NotRemovable { .. }
+                | Self::StillSelected { .. }
                 | Self::External
                 | Self::ChangedSincePlan { .. }
                 | Self::NeedsDevice { .. }
@@ -96,6 +101,8 @@ impl Reason {
             Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
             Self::CannotBeEmptied { .. } | Self::EmptyingUnknown { .. } => Guard::CanBeEmptied,
+            Self::StillSelected { .. } => Guard::NotSelectedAgain,
+            Self::RookResetsWeights { .. } => Guard::WeightsNotReset,
             Self::OtherReplicaMissing { .. } => Guard::OnlyOursMissing,
             Self::Full { .. } => Guard::NotFull,
             Self::Flag { .. } => Guard::NoFlag,
@@ -136,6 +143,7 @@ impl Reason {
             | Self::RemappedPgNotClean { .. }
             | Self::StillNeeded { .. }
             | Self::MarkedIn { .. }
+            | Self::NotRemovable { .. }
             | Self::NotSafeToDestroy { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })

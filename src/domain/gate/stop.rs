@@ -84,11 +84,12 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
         only_ours_missing(record.osd, &pgs, &seen.ceph),
         same_pvc(record, seen),
         no_rotation(record.osd, seen),
-        enough_space(record, seen),
+        // An OSD that is removed gets no successor.
+        if record.is_removal() { Gate::Open } else { enough_space(record, seen) },
         // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
         fresh(|pg| pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
-        node_ready(&record.node, seen),
+        if record.is_removal() { Gate::Open } else { node_ready(&record.node, seen) },
     ])
 }
 

@@ -84,7 +84,22 @@ impl fmt::Display for Reason {
             Self::EmptyingUnknown { osd, why: None } => {
                 write!(f, "it is not known yet whether {osd} can be emptied")
             }
-            Self::MarkedIn { osd } => write!(f, "another client marked {osd} in while it was emptied"),
+            Self::MarkedIn { osd } => write!(
+                f,
+                "another client marked {osd} in, or restored its CRUSH weight, while it was emptied"
+            ),
+            Self::NotRemovable { osd, why } => write!(f, "{osd} can't be removed: {why}"),
+            Self::StillSelected { osd, node, disk, selected } => write!(
+                f,
+                "the CephCluster selects the disk {disk} of {osd} on node {node} ({selected}), so it would become an OSD \
+                 again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {osd} --disk mark"
+            ),
+            Self::RookResetsWeights { cluster } => write!(
+                f,
+                "Rook resets CRUSH weights of 0 (spec.storage.allowOsdCrushWeightUpdate is true). Switch that off while \
+                 OSDs are removed: kubectl -n NAMESPACE patch cephcluster {cluster} --type merge -p \
+                 '{{\"spec\":{{\"storage\":{{\"allowOsdCrushWeightUpdate\":false}}}}}}'"
+            ),
             Self::NotSafeToDestroy { osd } => write!(
                 f,
                 "Ceph does not agree yet that no data of {osd} is needed. See: ceph osd safe-to-destroy {}",

@@ -22,6 +22,8 @@ pub enum Outcome {
     Migrated,
     /// An available disk became an OSD.
     Created,
+    /// The OSD was removed on request.
+    Removed,
     /// The OSD failed and was quarantined.
     Quarantined,
     /// The record was given up before the OSD was stopped.
@@ -41,6 +43,7 @@ impl Outcome {
         match milestone {
             "closing" | "uncleared" if is_new => Some(Self::Created),
             "closing" | "uncleared" => Some(Self::Migrated),
+            "removed" => Some(Self::Removed),
             "withdrawn" | "not-admitted" | "not-emptied" | "purged-externally" => Some(Self::Withdrawn),
             "quarantine" => Some(Self::Quarantined),
             _ => None,
@@ -161,13 +164,17 @@ impl Entry {
         let moved_bytes = course.moved_bytes();
         let directory = match &record.strategy {
             Strategy::Directory { path, .. } => Some(path.clone()),
-            Strategy::InPlace | Strategy::New { .. } => None,
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
         };
         let outcome = Outcome::of(record);
         let last_note = course.notes.last().map(|note| note.why.clone());
         let why = match outcome {
             Outcome::Quarantined => record.quarantine.as_ref().map(|quarantine| quarantine.why.clone()),
             Outcome::Withdrawn => last_note,
+            Outcome::Removed => match &record.strategy {
+                Strategy::Removal { left, .. } => left.clone(),
+                Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => None,
+            },
             Outcome::Migrated | Outcome::Created | Outcome::InProgress => None,
         };
         Self {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId, Role};
+use crate::domain::removal::DiskAfter;
 
 /// Task of a node Job.
 ///
@@ -32,6 +33,10 @@ pub enum NodeTask {
     RestoreSlot,
     /// Removes the old directory, after another proof. The OSD was recreated on another device and is clean.
     Clear,
+    /// Wipes the proven device of an OSD that is removed, and marks it if that is requested.
+    ///
+    /// Convergent: a device that is wiped already, by its tombstone, is only finished.
+    Wipe,
 }
 
 impl NodeTask {
@@ -99,6 +104,9 @@ pub struct NodeRequest {
     /// Device of the OSD's database, if it is another device.
     #[serde(default)]
     pub db: Option<DbDevice>,
+    /// State that the device of a removed OSD gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DiskAfter>,
     /// Directory of the old OSD on the host, if the OSD is in a directory and is to be recreated elsewhere.
     #[serde(default)]
     pub directory: Option<Directory>,

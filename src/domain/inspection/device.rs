@@ -36,6 +36,9 @@ pub struct KernelDisk {
     pub node: String,
     /// `hdd`, `ssd` or `nvme` (`osd::device_type`).
     pub device_type: String,
+    /// Paths under `/dev/disk` that lead to the disk, as an owner may name it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub links: BTreeSet<String>,
 }
 
 /// Logical volumes of a finished OSD, as its Deployment activates them.

@@ -4,10 +4,12 @@ use super::emptying::Emptying;
 use super::recorded_pvc::RecordedPvc;
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::observation::Slot;
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
 };
+use crate::domain::removal::DiskAfter;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +35,13 @@ pub enum Strategy {
         initial_weight: Option<Weight>,
         /// The store is a file of the node, for tests only.
         on_file: bool,
+    },
+    /// An OSD is emptied, destroyed and purged on request.
+    Removal {
+        /// State that its disk gets.
+        disk: DiskAfter,
+        /// Why its disk was left as it is, if it could not be wiped.
+        left: Option<String>,
     },
 }
 
@@ -134,6 +143,17 @@ impl Record {
         matches!(self.strategy, Strategy::Directory { .. })
     }
 
+    /// Returns whether the record removes an OSD.
+    pub fn is_removal(&self) -> bool {
+        matches!(self.strategy, Strategy::Removal { .. })
+    }
+
+    /// Returns whether no data is placed on the OSD any more, by the way in which the record empties it:
+    /// CRUSH weight 0 before a removal, so that the purge moves nothing, otherwise `out`.
+    pub fn is_dropped(&self, slot: &Slot) -> bool {
+        if self.is_removal() { !slot.has_weight() } else { !slot.is_in }
+    }
+
     /// Returns whether the old OSD is stopped for the record, or the new OSD exists.
     pub fn is_committed(&self) -> bool {
         self.down_since.is_some() || self.new.is_some()
@@ -143,7 +163,7 @@ impl Record {
     pub fn device(&self) -> Option<&DeviceIdentity> {
         match &self.strategy {
             Strategy::Directory { onto, .. } => Some(onto),
-            Strategy::InPlace | Strategy::New { .. } => {
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
                 self.evidence.as_ref().map(|evidence| &evidence.device)
             }
         }
@@ -165,7 +185,7 @@ impl Record {
         self.empty.as_ref().map_or(&self.pgs, |empty| &empty.pgs)
     }
 
-    /// Returns whether osd-migrate may have marked the OSD out.
+    /// Returns whether osd-migrate may have marked the OSD out, or set its CRUSH weight to 0.
     pub fn is_marked_out(&self) -> bool {
         self.empty.as_ref().is_some_and(Emptying::is_intended)
     }

@@ -114,6 +114,13 @@ pub enum Saving {
     /// Less data is left to backfill than an earlier pod of the run saw; or the amount, saved by a pod that
     /// had predecessors.
     Progress,
+    /// The disk of a removed OSD is left as it is.
+    DiskLeft {
+        /// why it could not be wiped
+        why: String,
+    },
+    /// The OSD is removed: only the cleanup is left.
+    Removed,
     /// Only the cleanup is left.
     Closing,
     /// Only the cleanup is left, and an old directory that could not be removed.
@@ -188,6 +195,8 @@ impl Saving {
             | Self::Upmaps
             | Self::UpmapsDone { .. }
             | Self::Progress
+            | Self::DiskLeft { .. }
+            | Self::Removed
             | Self::Closing
             | Self::Uncleared { .. }
             | Self::Closed

@@ -138,6 +138,18 @@ pub struct Slot {
     pub dmcrypt_key: bool,
 }
 
+impl Slot {
+    /// Returns whether CRUSH may place data on the OSD, if the OSD is in.
+    pub fn has_weight(&self) -> bool {
+        self.crush.as_ref().is_some_and(|item| item.weight > Weight(0))
+    }
+
+    /// Returns whether CRUSH may place data on the OSD, now that it is in or out.
+    pub fn gets_data(&self) -> bool {
+        self.is_in && self.has_weight()
+    }
+}
+
 /// Metadata that an OSD reported at its last boot (`ceph osd metadata`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Metadata {

@@ -9,6 +9,7 @@ use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
 use crate::domain::inventory::InventoryReport;
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 use crate::domain::policy::Declaration;
+use crate::domain::removal::Requests;
 use crate::domain::storage::{Taint, Toleration};
 
 /// State of Kubernetes, as reported by the API server.
@@ -74,6 +75,8 @@ pub struct Kube {
     pub draining_failure_domain: Option<String>,
     /// Control that a person set by `pause` or `cancel`. None if no control is set.
     pub control: Option<Control>,
+    /// Requests of people to remove OSDs.
+    pub requests: Requests,
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node
     /// exists.
     pub local_volumes: Vec<LocalVolume>,

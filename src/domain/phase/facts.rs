@@ -75,6 +75,8 @@ pub struct Facts {
     ///
     /// The device is then the available disk on which its id is recreated, without the directory.
     pub directory: bool,
+    /// The record removes an OSD.
+    pub removal: bool,
     /// A node Job of this record has not ended.
     pub busy: bool,
     /// State of the slot.

@@ -19,6 +19,10 @@ pub enum Phase {
     Stopping,
     /// Stopped by osd-migrate and down.
     Stopped,
+    /// The OSD is to be removed: its slot is destroyed, and its disk may still carry it.
+    Removing,
+    /// The OSD is to be removed: its id is purged.
+    Removed,
     /// The slot waits for the new OSD.
     Destroyed,
     /// The slot has an issued fsid of a new OSD that was not finished.

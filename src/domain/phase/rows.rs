@@ -26,15 +26,18 @@ pub const ROWS: &[Row] = &[
         SlotFact::Old => f.at_rest() && f.unproven(),
         SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
         SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => {
-            (f.disk == DiskFact::Unseen && !f.given_up()) || f.unproven_new()
+            (f.disk == DiskFact::Unseen && !f.given_up() && !f.is_gone_for_removal()) || f.unproven_new()
         }
     }),
     (Phase::Emptying, |f| f.serves() && f.data == DataFact::ToMove),
     (Phase::Serving, |f| f.serves() && f.data != DataFact::ToMove),
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
     (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
+    (Phase::Removing, |f| f.removal && f.slot == SlotFact::Destroyed),
+    (Phase::Removed, |f| f.removal && f.slot == SlotFact::Absent),
     (Phase::Destroyed, |f| {
-        f.slot_waits()
+        !f.removal
+            && f.slot_waits()
             && f.placed
             && match f.disk {
                 DiskFact::Old => f.slot == SlotFact::Destroyed,
@@ -43,14 +46,17 @@ pub const ROWS: &[Row] = &[
                 DiskFact::Unseen | DiskFact::Finished | DiskFact::Misplaced | DiskFact::Other => false,
             }
     }),
-    (Phase::Undone, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished),
+    (Phase::Undone, |f| {
+        !f.removal && f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished
+    }),
     (Phase::Misplaced, |f| {
         let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
-        waits && f.placed && f.disk == DiskFact::Misplaced
+        !f.removal && waits && f.placed && f.disk == DiskFact::Misplaced
     }),
     (Phase::Unplaced, |f| {
         !f.placed
             && !f.new
+            && !f.removal
             && match f.slot {
                 SlotFact::Destroyed => f.known(),
                 // An OSD that never booted is destroyed first: restoring its place would clear its `new`
@@ -61,9 +67,14 @@ pub const ROWS: &[Row] = &[
                 SlotFact::Ours { .. } | SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
             }
     }),
-    (Phase::Purged, |f| f.slot == SlotFact::Absent && f.issued && f.known() && f.disk != DiskFact::Misplaced),
+    (Phase::Purged, |f| {
+        !f.removal && f.slot == SlotFact::Absent && f.issued && f.known() && f.disk != DiskFact::Misplaced
+    }),
     (Phase::Gone, |f| {
-        f.slot == SlotFact::Absent && !f.issued && !f.new && f.known() && f.disk != DiskFact::Misplaced
+        f.slot == SlotFact::Absent
+            && !(f.issued || f.new || f.removal)
+            && f.known()
+            && f.disk != DiskFact::Misplaced
     }),
     (Phase::Registered, |f| {
         f.slot == (SlotFact::Ours { never_booted: true })
@@ -148,6 +159,11 @@ impl Facts {
     fn unproven_new(&self) -> bool {
         let waits = matches!(self.slot, SlotFact::Destroyed | SlotFact::Absent);
         self.new && waits && self.disk == DiskFact::Blank && !self.proven && self.wanted && !self.issued
+    }
+
+    /// Returns whether an OSD that is removed was destroyed or purged: its disk no longer decides anything.
+    fn is_gone_for_removal(&self) -> bool {
+        self.removal && matches!(self.slot, SlotFact::Destroyed | SlotFact::Absent)
     }
 
     /// Returns whether an OSD in a directory, before its stop, lost the disk that it was to go to.

@@ -39,6 +39,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     Facts {
         new: record.is_new(),
         directory: record.is_in_directory(),
+        removal: record.is_removal(),
         busy: !is_out(Guard::OneAgent)
             && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| issued.contains(&fsid)),
@@ -66,13 +67,13 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
 
 /// Returns whether the OSD is to be emptied before its stop, and whether it is.
 ///
-/// Statistics from before the OSD was out do not count.
+/// Statistics from before the OSD was out, or had CRUSH weight 0, do not count.
 fn data_fact(record: &Record, slot: Option<&Slot>, seen: &Observation) -> DataFact {
     let Some(empty) = &record.empty else { return DataFact::Stays };
-    let is_marked_out = slot.is_some_and(|slot| !slot.is_in) && empty.is_intended();
+    let is_dropped = slot.is_some_and(|slot| record.is_dropped(slot)) && empty.is_intended();
     let is_reported = |since: DateTime<Utc>| (seen.at - since).num_seconds() >= STATISTICS_SECONDS;
     let is_empty = || gate::emptied(record.osd, &seen.ceph) == gate::Gate::Open;
-    let has_moved = is_marked_out && empty.emptied_at.is_some();
+    let has_moved = is_dropped && empty.emptied_at.is_some();
     if has_moved && empty.out_since.is_some_and(is_reported) && is_empty() {
         DataFact::Moved
     } else {
@@ -240,6 +241,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         // person zapped it.
         Content::Blank if is_claimed && !record.gets_others() => DiskFact::Tombstone,
         content if record.is_new() && is_available(record, content) => DiskFact::Blank,
+        Content::Blank if record.is_removal() => DiskFact::Blank,
         _ if record.is_in_directory() && is_out(Guard::DiskAvailableFirst) => DiskFact::Old,
         Content::Bluestore { .. }
         | Content::Osd { .. }

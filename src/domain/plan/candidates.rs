@@ -1,6 +1,7 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
+use super::removals;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::observation::Observation;
@@ -13,7 +14,8 @@ pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
     let mut found: Vec<_> = classify::classify(view.seen)
         .into_iter()
         .filter(|(osd, class)| {
-            class.migrates().is_some() && view.selects(*osd) && !view.ledger.records.contains_key(osd)
+            let is_free = !view.ledger.records.contains_key(osd) && !removals::is_requested(*osd, view);
+            class.migrates().is_some() && view.selects(*osd) && is_free
         })
         .collect();
     found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));

@@ -6,6 +6,7 @@
 //! | `rest` | what a rule leaves to those below |
 //! | `lost_ledger`, `owner_fence`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
+//! | `removals` | OSDs that people requested to be removed |
 //! | `candidates`, `next_osd` | the next OSD to migrate |
 //! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `database`, `record` | its record |
@@ -39,6 +40,7 @@ mod provisioner;
 mod quarantined;
 mod questions;
 mod record;
+mod removals;
 mod rest;
 mod rules;
 mod tolerate;
@@ -54,6 +56,7 @@ pub use inventories::inventory_job;
 pub use new_on_pvc::{allowed as places, line_of_pvcs};
 pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
+pub use removals::requested as requested_removals;
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
 
 pub use super::temporary::flags::before_halt;

@@ -208,7 +208,7 @@ impl Pass<'_> {
                 Some(_) => {}
             }
         }
-        self.summary.skipped = self.skipped.iter().map(|one| (one.osd, one.reason.to_string())).collect();
+        self.summary.skipped.extend(self.skipped.iter().map(|one| (one.osd, one.reason.to_string())));
         None
     }
 

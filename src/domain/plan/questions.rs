@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::wanted::is_wanted;
-use super::{candidates, tolerate};
+use super::{candidates, removals, tolerate};
 use crate::domain::act::Deploy;
 use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
@@ -26,6 +26,8 @@ pub struct Questions {
     pub safe_to_destroy: BTreeSet<OsdId>,
     /// OSD to be marked out, for a forecast.
     pub emptiable: Option<OsdId>,
+    /// OSD to be removed, for a forecast.
+    pub removable: Option<OsdId>,
     /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
     pub admission: Option<Deploy>,
 }
@@ -40,6 +42,10 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
+    let removable = match steps(view).next() {
+        Some(_) => steps(view).find_map(|step| step.asks_removable()),
+        None => removals::asked(view),
+    };
     Questions {
         ok_to_stop: open
             .iter()
@@ -54,8 +60,10 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         safe_to_destroy: steps(view).filter_map(|step| step.asks_safe_to_destroy()).collect(),
         emptiable: match steps(view).next() {
             Some(_) => steps(view).find_map(|step| step.asks_emptiable()),
+            None if removable.is_some() => None,
             None => candidates::asked_to_be_emptied(view),
         },
+        removable,
         admission: admission(view),
     }
 }

@@ -3,7 +3,7 @@
 use super::rest::Rest;
 use super::{
     crash_loop, end, in_progress, lost_ledger, new_on_pvc, next_osd, nodes, orphans, owner_fence,
-    quarantined, tolerate,
+    quarantined, removals, tolerate,
 };
 use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 18] = [
+pub const RULES: [Rule; 19] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
     Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
@@ -32,6 +32,7 @@ pub const RULES: [Rule; 18] = [
     Rule { name: "OSDs in progress", decide: in_progress::next },
     Rule { name: "cancelled", decide: end::cancelled },
     Rule { name: "failure limit", decide: end::failure_limit },
+    Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::approved::changed;
-use super::{available, database, directory, new_on_pvc};
+use super::{available, database, directory, new_on_pvc, removals};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Record, Strategy};
@@ -23,6 +23,9 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         let is_selected =
             if record.pvcs.is_some() { new_on_pvc::is_selected } else { available::is_selected };
         return view.is_confirmed() && !gate::is_cancelled(view) && is_selected(record, view);
+    }
+    if record.is_removal() {
+        return removals::is_wanted(record, view) && !is_undone(record, view);
     }
     let daemon = view.daemon(record.osd);
     view.is_confirmed()
@@ -55,7 +58,7 @@ fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
                 daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
                     && directory::is_selected(record, view)
             }
-            Strategy::InPlace | Strategy::New { .. } => {
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
                 classify::target_of(record.osd, view.seen).as_ref() == Some(&record.target)
                     && database::is_as_recorded(record, view)
             }

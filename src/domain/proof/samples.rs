@@ -68,6 +68,7 @@ pub(crate) fn request() -> NodeRequest {
         device_class: None,
         on_file: false,
         db: None,
+        after: None,
         directory: None,
         pvcs: None,
         on_new_pvcs: false,

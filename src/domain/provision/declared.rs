@@ -1,6 +1,8 @@
 //! What the CephCluster declares for a node.
 
+use super::select::{Selection, Selector};
 use super::{DatabaseAsked, wanted};
+use crate::domain::inspection::KernelDisk;
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 use crate::domain::storage::DeviceConfig;
@@ -27,6 +29,19 @@ pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
 /// Describes what is declared for a node's disks.
 pub fn selected(node: &NodeName, seen: &Observation) -> String {
     wanted::on(node, seen).choice.to_string()
+}
+
+/// Returns what selects a disk of a node, in words; `None` if nothing does.
+///
+/// A filter that can't be parsed selects nothing.
+pub fn selects(node: &NodeName, disk: &KernelDisk, seen: &Observation) -> Option<String> {
+    let wanted = wanted::on(node, seen);
+    let name = disk.node.strip_prefix("/dev/").unwrap_or(&disk.node);
+    let selection = Selector::new(wanted.choice).ok()?.selects(name, &disk.links);
+    match selection {
+        Selection::No => None,
+        Selection::WithOthers | Selection::ByName(_) => Some(wanted.choice.to_string()),
+    }
 }
 
 /// Returns the database that a config requests.

@@ -6,6 +6,8 @@
 //! the inventory says `Partitioned`). Rook uses loop devices and logical volumes only if `devices` names
 //! them. Here the inventory decides which devices exist at all.
 
+use std::collections::BTreeSet;
+
 use regex::Regex;
 
 use super::wanted::Choice;
@@ -66,16 +68,21 @@ impl<'a> Selector<'a> {
 
     /// Returns whether a disk is selected.
     pub(super) fn asks(&self, disk: &DiskSeen) -> Selection<'a> {
+        self.selects(&disk.name, &disk.links)
+    }
+
+    /// Returns whether a disk with this kernel name and these links is selected.
+    pub(super) fn selects(&self, name: &str, links: &BTreeSet<String>) -> Selection<'a> {
         let is_asked = match self {
             Self::Nothing => false,
             Self::All => true,
-            Self::Filter(filter) => filter.is_match(&disk.name),
+            Self::Filter(filter) => filter.is_match(name),
             // The disk's own path counts like its links.
             Self::PathFilter(filter) => {
-                filter.is_match(&path_of(disk)) || disk.links.iter().any(|link| filter.is_match(link))
+                filter.is_match(&path_of(name)) || links.iter().any(|link| filter.is_match(link))
             }
             Self::Named(devices) => {
-                let entry = devices.iter().find(|device| is_named(disk, &device.name));
+                let entry = devices.iter().find(|device| is_named(name, links, &device.name));
                 return entry.map_or(Selection::No, Selection::ByName);
             }
         };
@@ -91,16 +98,16 @@ impl<'a> Selector<'a> {
     }
 }
 
-fn path_of(disk: &DiskSeen) -> String {
-    format!("/dev/{}", disk.name)
+fn path_of(name: &str) -> String {
+    format!("/dev/{name}")
 }
 
 /// Returns whether a name refers to a disk: its kernel name, `/dev/` and that name, or one of its links in
 /// full.
 ///
 /// A link without `/dev/` (`disk/by-id/...`) does not count, as in Rook.
-fn is_named(disk: &DiskSeen, name: &str) -> bool {
-    disk.name == name || path_of(disk) == name || disk.links.contains(name)
+fn is_named(kernel: &str, links: &BTreeSet<String>, name: &str) -> bool {
+    kernel == name || path_of(kernel) == name || links.contains(name)
 }
 
 /// Returns the disk that a name refers to.
@@ -109,7 +116,7 @@ fn is_named(disk: &DiskSeen, name: &str) -> bool {
 /// named by its kernel name or matches the filter itself (pkg/clusterd/disk.go, `deviceMatchWithFilter`,
 /// v1.20.6). Here the device is always found.
 pub(super) fn find<'a>(name: &str, inventory: &'a NodeInventory) -> Option<&'a DiskSeen> {
-    inventory.disks.iter().find(|disk| is_named(disk, name))
+    inventory.disks.iter().find(|disk| is_named(&disk.name, &disk.links, name))
 }
 
 /// Returns whether the disk is a volume of a Ceph cluster that is mapped on the node.

@@ -20,7 +20,7 @@ impl Step<'_> {
             return (self.new_gates() == Gate::Open).then(|| self.foreseen())?;
         }
         let is_next = matches!(self.phase, Phase::Serving | Phase::Emptying) && self.begins();
-        if !is_next || self.rests_after_revert().is_some() {
+        if !is_next || self.facts.removal || self.rests_after_revert().is_some() {
             return None;
         }
         let accepted = gate::accepted(self.view);
@@ -65,6 +65,14 @@ impl Step<'_> {
         let (record, seen) = (self.record, self.view.seen);
         // Behind the fence Rook could not finish a migration that it has started.
         let rook = || self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open);
+        if self.facts.removal {
+            return gate::first_of([
+                rook(),
+                gate::before_last_stop(record.osd, self.view.our_fence(), accepted, seen),
+                drains::counted(record, seen),
+                drains::allowed(record.osd, seen),
+            ]);
+        }
         let is_emptied = record.empty.is_some();
         let safe = || if is_emptied { gate::safe_to_destroy(record.osd, seen) } else { Gate::Open };
         let gates: [&dyn Fn() -> Gate; 6] = [

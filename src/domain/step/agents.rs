@@ -105,7 +105,7 @@ impl<'a> Step<'a> {
         let is_over = match (self.record.down_since, job.task) {
             (Some(_), _) => self.down_for() >= patience,
             (None, NodeTask::Inspect) => true,
-            (None, NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear) => {
+            (None, NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear | NodeTask::Wipe) => {
                 silent_for(job, self.view.seen) >= patience
             }
         };
@@ -218,7 +218,7 @@ impl<'a> Step<'a> {
             // resets the count.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
-                NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear => 0,
+                NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear | NodeTask::Wipe => 0,
             },
             Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
             Some(NodeReport {
@@ -254,7 +254,7 @@ impl<'a> Step<'a> {
     }
 
     /// Returns why the last attempt failed.
-    fn last_trouble(&self) -> String {
+    pub(super) fn last_trouble(&self) -> String {
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
         let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
         let why = reported.or(unknown).map(str::to_owned).or_else(|| self.key_trouble());
@@ -289,6 +289,7 @@ impl<'a> Step<'a> {
                 fsid,
                 pgs: gate::affected_by_boot(record, &self.view.seen.ceph),
             }),
+            NodeTask::Wipe => Some(DataPrecondition::NoneMissing { osd: record.osd }),
             NodeTask::Inspect | NodeTask::RestoreSlot => None,
         }
     }
@@ -307,7 +308,11 @@ impl<'a> Step<'a> {
         let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         let directory = match &record.strategy {
             Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
-            Strategy::InPlace | Strategy::New { .. } => None,
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
+        };
+        let after = match &record.strategy {
+            Strategy::Removal { disk, .. } => Some(*disk),
+            Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => None,
         };
         let agent = Act::Node(NodeAct::Agent {
             request: NodeRequest {
@@ -324,6 +329,7 @@ impl<'a> Step<'a> {
                 device_class: record.crush.device_class.clone(),
                 on_file,
                 db: record.db.clone(),
+                after,
                 directory,
                 pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
                 on_new_pvcs: record.is_new() && record.pvcs.is_some(),
@@ -334,7 +340,7 @@ impl<'a> Step<'a> {
         });
         // An inspection changes nothing, and no other client uses an old directory: neither needs a fence.
         match task {
-            NodeTask::Rebuild | NodeTask::RestoreSlot => match self.fenced(agent) {
+            NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Wipe => match self.fenced(agent) {
                 Next::Do(agent @ Act::Node(NodeAct::Agent { .. })) => self.keyed(agent),
                 first @ (Next::Do(_)
                 | Next::Save { .. }

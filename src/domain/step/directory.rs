@@ -15,7 +15,9 @@ impl Step<'_> {
             Strategy::Directory { path, .. } => {
                 format!("the key in {path}/keyring on node {}", self.record.node)
             }
-            Strategy::InPlace | Strategy::New { .. } => "the key on its disk".to_owned(),
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
+                "the key on its disk".to_owned()
+            }
         }
     }
 

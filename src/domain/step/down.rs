@@ -122,7 +122,8 @@ impl Step<'_> {
         if let Some(wait) = self.rests_after_revert() {
             return Next::Wait(wait);
         }
-        let admitted = gate::admitted(self.record.osd, self.view.seen);
+        let admitted =
+            if self.facts.removal { Gate::Open } else { gate::admitted(self.record.osd, self.view.seen) };
         if let Some(next) = self.give_up_unadmitted(&admitted) {
             return next;
         }

@@ -42,35 +42,47 @@ impl Step<'_> {
         let Some((empty, slot)) = self.record.empty.as_ref().zip(self.view.slot(self.record.osd)) else {
             return Next::Wait(Wait::FreshView);
         };
-        if !slot.is_in && !empty.is_intended() {
+        let is_dropped = self.record.is_dropped(slot);
+        match (is_dropped, empty.out_since) {
+            // Another client did it, and the OSD is to be removed anyway.
+            (true, None) if !empty.is_intended() && self.facts.removal => self.save_emptying(slot),
             // Another client did it: its data moves without osd-migrate. It is migrated when that is done.
-            return self.withdraw();
-        }
-        match (slot.is_in, empty.out_since) {
-            (true, None) => self.mark_out(slot),
-            (true, Some(_)) => self.not_emptied("another client marked it in while it was emptied"),
-            (false, None) => self.save(Saving::MarkedOut, |record| {
+            (true, _) if !empty.is_intended() => self.withdraw(),
+            (false, None) => self.drop_data(slot),
+            (false, Some(_)) if self.facts.removal => {
+                self.not_emptied("another client restored its CRUSH weight while it was emptied")
+            }
+            (false, Some(_)) => self.not_emptied("another client marked it in while it was emptied"),
+            (true, None) => self.save(Saving::MarkedOut, |record| {
                 record.blocked_since = None;
                 change(record.empty.as_mut(), |empty| {
                     empty.out_since = Some(self.view.seen.at);
                     empty.least = Some((empty.bytes, self.view.seen.at));
                 });
             }),
-            (false, Some(_)) => self.wait_until_empty(empty),
+            (true, Some(_)) => self.wait_until_empty(empty),
         }
     }
 
-    /// Marks the OSD out after all gates of its stop that can be asked now.
-    fn mark_out(&self, slot: &Slot) -> Next {
+    /// Marks the OSD out, or sets its CRUSH weight to 0, after all gates of its stop that can be asked now.
+    fn drop_data(&self, slot: &Slot) -> Next {
         let (record, osd) = (self.record, self.record.osd);
-        let admitted = gate::admitted(osd, self.view.seen);
-        if let Some(next) = self.give_up_unadmitted(&admitted) {
-            return next;
-        }
         let accepted = gate::accepted(self.view);
-        match gate::first_of([self.gates_of_emptying(&accepted), admitted]) {
+        let gate = if self.facts.removal {
+            self.gates_of_removal(&accepted)
+        } else {
+            let admitted = gate::admitted(osd, self.view.seen);
+            if let Some(next) = self.give_up_unadmitted(&admitted) {
+                return next;
+            }
+            gate::first_of([self.gates_of_emptying(&accepted), admitted])
+        };
+        match gate {
             Gate::Open => {}
             Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
+            Gate::Shut(reason @ (Reason::StillSelected { .. } | Reason::NotRemovable { .. })) => {
+                return self.not_emptied(&reason.to_string());
+            }
             Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
         }
         let Some(daemon) = self.view.daemon(osd) else { return Next::Wait(Wait::FreshView) };
@@ -80,23 +92,38 @@ impl Step<'_> {
         let pgs = gate::pgs_of(osd, self.view.seen);
         let is_saved = record.empty.as_ref().is_some_and(|empty| empty.is_intended() && empty.pgs == pgs);
         if !passes(Guard::EmptyingSavedFirst, is_saved) {
-            let bytes = self.bytes_left(&pgs);
-            let upmaps = self.view.upmaps_of(osd);
-            return self.save(Saving::Emptying, |record| {
-                record.blocked_since = None;
-                record.used_bytes = slot.used_bytes.or(record.used_bytes);
-                (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
-                // The mons drop the upmaps of an OSD that is marked out.
-                if record.lost_upmaps.is_none() {
-                    record.lost_upmaps = (!upmaps.is_empty()).then(LostUpmaps::default);
-                    record.upmaps = upmaps;
-                }
-                let intended_at = Some(self.view.seen.at);
-                record.empty = Some(Emptying { pgs, bytes, intended_at, ..Emptying::default() });
-            });
+            return self.save_emptying(slot);
         }
-        let (fsid, up_from, record) = (record.old, slot.up_from, record.id.clone());
-        Next::Do(Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }))
+        let (fsid, up_from, weight) = (record.old, slot.up_from, record.crush.weight);
+        let (is_removal, record) = (self.facts.removal, record.id.clone());
+        Next::Do(Act::Ceph(if is_removal {
+            CephAct::DropWeight { osd, fsid, up_from, record, weight, accepted }
+        } else {
+            CephAct::MarkOut { osd, fsid, up_from, record, accepted }
+        }))
+    }
+
+    /// Saves that the OSD is to be emptied, and everything that can't be observed afterwards.
+    fn save_emptying(&self, slot: &Slot) -> Next {
+        let osd = self.record.osd;
+        let pgs = gate::pgs_of(osd, self.view.seen);
+        let bytes = self.bytes_left(&pgs);
+        let upmaps = self.view.upmaps_of(osd);
+        self.save(Saving::Emptying, |record| {
+            record.blocked_since = None;
+            record.used_bytes = slot.used_bytes.or(record.used_bytes);
+            (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
+            if let Some(item) = slot.crush.as_ref().filter(|_| record.is_removal()) {
+                record.crush = item.clone();
+            }
+            // The mons drop the upmaps of an OSD that is out, or has CRUSH weight 0.
+            if record.lost_upmaps.is_none() {
+                record.lost_upmaps = (!upmaps.is_empty()).then(LostUpmaps::default);
+                record.upmaps = upmaps;
+            }
+            let intended_at = Some(self.view.seen.at);
+            record.empty = Some(Emptying { pgs, bytes, intended_at, ..Emptying::default() });
+        })
     }
 
     /// Returns the gate before the OSD is marked out, except for the API server's answer.
@@ -228,8 +255,17 @@ impl Step<'_> {
 
     /// Returns the OSD that Ceph is asked about before it is marked out.
     pub fn asks_emptiable(&self) -> Option<OsdId> {
-        let is_ahead = self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in);
-        (self.phase == Phase::Emptying && is_ahead && !self.record.closing).then_some(self.record.osd)
+        (self.is_to_be_dropped() && !self.facts.removal).then_some(self.record.osd)
+    }
+
+    /// Returns the OSD that Ceph is asked about before its CRUSH weight is set to 0.
+    pub fn asks_removable(&self) -> Option<OsdId> {
+        (self.is_to_be_dropped() && self.facts.removal).then_some(self.record.osd)
+    }
+
+    fn is_to_be_dropped(&self) -> bool {
+        let is_ahead = self.view.slot(self.record.osd).is_some_and(|slot| !self.record.is_dropped(slot));
+        self.phase == Phase::Emptying && is_ahead && !self.record.closing
     }
 
     /// Returns the OSD about which Ceph is asked whether its data is needed.

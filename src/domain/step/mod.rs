@@ -15,6 +15,7 @@
 //! | `watch` | time-dependent steps of an OSD that is down |
 //! | `restore`, `upmaps` | the old OSD, the place in CRUSH, upmaps lost by a purge |
 //! | `deployment_by` | a Deployment that Rook creates |
+//! | `removal` | an OSD that is removed: its disk, id and Deployment |
 //! | `directory` | an OSD in a directory |
 //! | `foreign` | foreign objects |
 
@@ -29,6 +30,7 @@ mod foreign;
 mod next;
 mod proof;
 mod protect;
+mod removal;
 mod restore;
 mod save;
 mod up;

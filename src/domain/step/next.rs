@@ -55,6 +55,8 @@ impl<'a> Step<'a> {
             Phase::NotOurStop => self.not_our_stop(),
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
+            Phase::Removing => self.removing(),
+            Phase::Removed => self.removed(),
             Phase::Destroyed => self.with_flags_set(|| self.rebuild()),
             Phase::Unauthed if !self.view.seen.ceph.auth.contains_key(&self.record.osd) => {
                 // A key that was not asked for does not count as missing.
@@ -90,9 +92,9 @@ impl<'a> Step<'a> {
 
     /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
     pub fn begins(&self) -> bool {
-        let is_in = || self.view.slot(self.record.osd).is_some_and(|slot| slot.is_in);
+        let has_data = || self.view.slot(self.record.osd).is_some_and(|slot| !self.record.is_dropped(slot));
         let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving)
-            || (self.phase == Phase::Emptying && is_in());
+            || (self.phase == Phase::Emptying && has_data());
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
         // An available PVC is inspected only after it is recorded.
         let to_inspect = self.facts.new && !self.facts.proven && self.phase == Phase::Unproven;

@@ -60,6 +60,9 @@ impl Step<'_> {
             return self
                 .quarantine("its device was found, but the proof of its identity is missing".to_owned());
         };
+        if self.facts.removal {
+            return self.save_identity(report, evidence);
+        }
         let can = &inspection.capability;
         if !can.missing_tools.is_empty() {
             let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
@@ -78,17 +81,8 @@ impl Step<'_> {
         if self.record.is_new() {
             return self.save_available(report, evidence);
         }
-        let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
-        let proven = evidence.proof.names();
-        if proven != Some(of_record) {
-            let found = proven.map_or_else(
-                || "an available disk".to_owned(),
-                |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
-            );
-            return self.quarantine(format!(
-                "its device is {found}, not {} {} of cluster {}",
-                self.record.osd, self.record.old, self.view.seen.ceph.fsid
-            ));
+        if let Some(why) = self.other_osd(&evidence) {
+            return self.quarantine(why);
         }
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
@@ -103,7 +97,37 @@ impl Step<'_> {
         if let Gate::Shut(reason) = gate::enough_space(&proven, self.view.seen) {
             return self.quarantine(reason.to_string());
         }
-        let issued = phase::issued_of(self.record, self.view.seen);
+        self.save_evidence(report, evidence)
+    }
+
+    /// Saves the proof of an OSD that is removed: only its identity counts.
+    fn save_identity(&self, report: &NodeReport, evidence: Evidence) -> Next {
+        match self.other_osd(&evidence) {
+            Some(why) => self.quarantine(why),
+            None => self.save_evidence(report, evidence),
+        }
+    }
+
+    /// Describes the OSD on the device, if it is not that of the record.
+    fn other_osd(&self, evidence: &Evidence) -> Option<String> {
+        let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
+        let proven = evidence.proof.names();
+        if proven == Some(of_record) {
+            return None;
+        }
+        let found = proven.map_or_else(
+            || "an available disk".to_owned(),
+            |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
+        );
+        Some(format!(
+            "its device is {found}, not {} {} of cluster {}",
+            self.record.osd, self.record.old, self.view.seen.ceph.fsid
+        ))
+    }
+
+    fn save_evidence(&self, report: &NodeReport, evidence: Evidence) -> Next {
+        let mut issued = phase::issued_of(self.record, self.view.seen);
+        issued.extend(report.issued.iter().copied());
         self.save(Saving::Proof, |record| {
             record.evidence = Some(evidence);
             record.issued = issued;

@@ -1,20 +1,32 @@
-//! OSDs that are marked out, so that they are emptied: their data moves to other OSDs while they serve.
+//! OSDs that are marked out, or have CRUSH weight 0, so that they are emptied: their data moves to other OSDs
+//! while they serve.
 //!
-//! The in-weight is saved with the record, and the intent before the command. After a rebuild the mark is
+//! An OSD that is removed has CRUSH weight 0, and every other one is marked out. The in-weight is saved with the record, and the intent before the command. After a rebuild the mark is
 //! still there: it is what `step/up` restores when the new OSD is up.
 
 use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::Record;
 use crate::domain::next::Next;
+use crate::domain::observation::Slot;
 use crate::domain::osd::{OsdFsid, Weight};
 use crate::domain::view::View;
 
-/// Returns whether an OSD is out because osd-migrate marked it out.
+/// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
 pub(crate) fn is_marked_out(record: &Record, view: View<'_>) -> bool {
+    if record.is_removal() {
+        return record.is_marked_out()
+            && view.slot(record.osd).is_some_and(|slot| is_weightless(record, slot));
+    }
     record.is_marked_out()
         && record.reweight > Weight(0)
         && view.slot(record.osd).is_some_and(|slot| !slot.is_in && is_its(record, slot.fsid))
+}
+
+/// Returns whether an OSD that is to be removed exists, with CRUSH weight 0 instead of its former one.
+fn is_weightless(record: &Record, slot: &Slot) -> bool {
+    let has_item = slot.crush.is_some() && slot.fsid == Some(record.old);
+    has_item && record.crush.weight > Weight(0) && !slot.has_weight()
 }
 
 /// Returns whether the slot holds the record's old OSD, its new one, or none.
@@ -29,7 +41,11 @@ pub(crate) fn restore_of(record: &Record, view: View<'_>) -> Option<Next> {
     let slot = view.slot(record.osd).filter(|slot| slot.up)?;
     let (osd, fsid, reweight) = (record.osd, slot.fsid?, record.reweight);
     let takes_in = is_marked_out(record, view) && !is_out(Guard::MarkedInAgain);
-    takes_in.then_some(Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight })))
+    takes_in.then_some(Next::Do(Act::Ceph(if record.is_removal() {
+        CephAct::RestoreWeight { osd, fsid, weight: record.crush.weight }
+    } else {
+        CephAct::TakeIn { osd, fsid, reweight }
+    })))
 }
 
 /// Returns the next step until quarantined OSDs that are up are in again.
@@ -37,7 +53,7 @@ pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     view.ledger.quarantined().find_map(|record| restore_of(record, view))
 }
 
-/// Returns whether an OSD is out because osd-migrate marked it out.
+/// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
 pub(crate) fn is_changed(view: View<'_>) -> bool {
     view.ledger.records.values().any(|record| is_marked_out(record, view))
 }

@@ -21,6 +21,7 @@ pub(crate) fn request() -> NodeRequest {
         device_class: Some("hdd".to_owned()),
         on_file: false,
         db: None,
+        after: None,
         directory: None,
         pvcs: None,
         on_new_pvcs: false,

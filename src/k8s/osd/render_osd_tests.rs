@@ -40,6 +40,7 @@ pub(crate) fn declaration() -> Declaration {
         image: "ceph:16.2.15".to_owned(),
         external: false,
         removes_out_osds: false,
+        resets_weights: false,
         host_network: false,
         binds: None,
         prepare_resources: Resources::default(),

@@ -9,6 +9,7 @@ pub(crate) mod lease;
 pub(crate) mod ledger_map;
 pub(crate) mod own_pod;
 pub(crate) mod plan_map;
+pub(crate) mod requests_map;
 pub(crate) mod run_job;
 #[cfg(test)]
 mod wire_frozen_tests;

@@ -230,6 +230,7 @@ pub(crate) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         image: text("/cephVersion/image"),
         external,
         removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
+        resets_weights: yes("/storage/allowOsdCrushWeightUpdate"),
         // Before Rook 1.1, the field was `hostNetwork: true`.
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
         binds: match (yes("/network/dualStack"), text("/network/ipFamily").as_str()) {

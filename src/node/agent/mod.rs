@@ -17,5 +17,6 @@ mod recorded;
 mod restore_slot;
 mod task;
 mod verify;
+mod wipe;
 
 pub use task::agent;

@@ -68,7 +68,7 @@ fn kernel(disk: &Disk) -> Option<KernelDisk> {
     let device_type = device_type(disk.rotational, &disk.name).to_owned();
     // The node of a PVC's device is in the agent's pod only.
     let node = format!("/dev/{}", disk.name.replace('!', "/"));
-    (!disk.is_file()).then_some(KernelDisk { node, device_type })
+    (!disk.is_file()).then_some(KernelDisk { node, device_type, links: disk.links.clone() })
 }
 
 fn evidence(

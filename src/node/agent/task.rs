@@ -8,6 +8,7 @@ use crate::node::agent::inspect::inspect;
 use crate::node::agent::outcome::Outcome;
 use crate::node::agent::rebuild::rebuild;
 use crate::node::agent::restore_slot::restore_slot;
+use crate::node::agent::wipe::wipe;
 use crate::node::create::mons;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
@@ -30,6 +31,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
                 NodeTask::Rebuild => rebuild(request, host, &steps).await,
                 NodeTask::RestoreSlot => restore_slot(request, host, &steps).await,
                 NodeTask::Clear => clear(request, host, &steps).await,
+                NodeTask::Wipe => wipe(request, host, &steps).await,
             };
             (Some(lock), outcome)
         }

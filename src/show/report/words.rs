@@ -19,6 +19,7 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Migrated => "migrated",
         Outcome::Created => "created",
+        Outcome::Removed => "removed",
         Outcome::Quarantined => "quarantined",
         Outcome::Withdrawn => "withdrawn",
         Outcome::InProgress => "in progress",

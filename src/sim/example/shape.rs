@@ -13,6 +13,7 @@ use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
+use crate::domain::removal::Requests;
 use crate::domain::storage::{Resources, Storage};
 use crate::sim::agent;
 use crate::sim::noise::Noise;
@@ -338,6 +339,7 @@ fn kube() -> Kube {
             image: "ceph:v16.2.15".to_owned(),
             external: false,
             removes_out_osds: false,
+            resets_weights: false,
             host_network: false,
             binds: None,
             prepare_resources: Resources::default(),
@@ -369,6 +371,7 @@ fn kube() -> Kube {
         own_pdb: None,
         pdb_rejected: None,
         admission: BTreeMap::new(),
+        requests: Requests::default(),
         skipped: None,
         daemons: BTreeMap::new(),
         ambiguities: Vec::new(),

@@ -34,7 +34,11 @@ fn deployment_without_a_by_id_name_has_another_path() {
             let device = DeviceIdentity { by_id: [].into(), by_path, serial: None, ..evidence.device };
             w.ledger.records.get_mut(&OSD).unwrap().evidence = Some(Evidence { device, ..evidence });
             for report in w.seen.kube.reports.values_mut() {
-                let kernel = KernelDisk { node: "/dev/vdb".to_owned(), device_type: "ssd".to_owned() };
+                let kernel = KernelDisk {
+                    node: "/dev/vdb".to_owned(),
+                    device_type: "ssd".to_owned(),
+                    links: BTreeSet::new(),
+                };
                 report.inspection.as_mut().unwrap().kernel = Some(kernel);
             }
         });

@@ -7,6 +7,7 @@ use osd_migrate::domain::observation::{
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
+use osd_migrate::domain::removal::Requests;
 use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
 
 use super::ids::{OPERATOR, OSDS, PGS, POOL, cluster, noon, pg_id};
@@ -23,6 +24,7 @@ pub(crate) fn declaration() -> Declaration {
         image: "ceph:16".to_owned(),
         external: false,
         removes_out_osds: false,
+        resets_weights: false,
         host_network: false,
         binds: None,
         prepare_resources: Resources::default(),
@@ -118,6 +120,7 @@ pub(crate) fn observation() -> Observation {
             }),
             own_pdb: None,
             pdb_rejected: None,
+            requests: Requests::default(),
             admission: osds().map(|osd| (osd, Admission::Admitted)).collect(),
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),

@@ -1,0 +1,90 @@
+//! Gates of the removal of an OSD.
+
+use super::answer::{Gate, first_not_open, shut_if};
+use super::data::{only_ours_missing, pgs_of};
+use super::emptied::{emptiable, safe_to_destroy};
+use super::mark_out::HOLDS_DATA;
+use super::node::node_ready;
+use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
+use super::surroundings::{flag_in_the_way, surroundings};
+use super::{Reason, rook};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::policy::Accepted;
+use std::collections::BTreeSet;
+
+/// Returns the gate that is open if an OSD of this kind can be removed.
+pub fn removable(osd: OsdId, seen: &Observation) -> Gate {
+    let why = match seen.kube.daemons.get(&osd) {
+        None => {
+            "it has no Deployment, so its node is not known. Remove it by hand: https://docs.ceph.com/en/latest/rados/operations/add-or-rm-osds"
+        }
+        Some(daemon) if daemon.on_pvcs.is_some() => {
+            "it is on a PersistentVolumeClaim, and Rook would create it again. Lower the count of its device set, and \
+             remove it with Rook's own Job (rook ceph osd remove)"
+        }
+        Some(daemon) if daemon.data_dir.is_some() => {
+            "it is in a directory of its node. Migrate it to a disk first, or remove it by hand"
+        }
+        Some(_) => return Gate::Open,
+    };
+    Gate::Shut(Reason::NotRemovable { osd, why: why.to_owned() })
+}
+
+/// Returns the gate before the removal of any OSD, except for the PGs.
+pub fn before_any_removal(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        weights_not_reset(seen),
+        around_any_stop(our_fence, seen),
+        flag_in_the_way(&HOLDS_DATA, seen),
+    ])
+}
+
+/// Returns the gate before the CRUSH weight of an OSD is set to 0, so that it is emptied.
+///
+/// Neither its node nor `ok-to-stop` is asked: an OSD that serves while it is emptied endangers nothing, and
+/// the nodes of OSDs that are removed are often cordoned.
+pub fn before_drop_weight(
+    osd: OsdId,
+    our_fence: Option<&str>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    first_not_open([
+        before_any_removal(our_fence, seen),
+        data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
+        emptiable(osd, seen),
+    ])
+}
+
+/// Returns the gate before the stop of an OSD that is removed, and empty.
+pub fn before_last_stop(
+    osd: OsdId,
+    our_fence: Option<&str>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    first_not_open([
+        around_any_stop(our_fence, seen),
+        data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
+        ok_to_stop(osd, seen),
+        safe_to_destroy(osd, seen),
+    ])
+}
+
+/// Returns the gate before the disk of a destroyed OSD is wiped: no PG lacks a replica.
+///
+/// No PG needs the disk. But as long as a replica is missing anywhere, no data is given up.
+pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        only_ours_missing(osd, &BTreeSet::new(), &seen.ceph),
+        surroundings(our_fence, seen),
+        node_ready(node, seen),
+    ])
+}
+
+/// Returns the gate that is shut if a running Rook would reset a CRUSH weight of 0.
+fn weights_not_reset(seen: &Observation) -> Gate {
+    let resets = seen.kube.declaration.resets_weights && rook::is_away(seen) != Gate::Open;
+    shut_if(resets, || Reason::RookResetsWeights { cluster: seen.kube.declaration.name.clone() })
+}

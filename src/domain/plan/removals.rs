@@ -1,0 +1,156 @@
+//! Removals: OSDs that people requested to be removed, one after the other, before any migration.
+
+use super::existing_osd::{self, Candidate, Way};
+use super::rest::Rest;
+use crate::domain::classify;
+use crate::domain::gate::{self, Gate, Own, Reason};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
+use crate::domain::removal::RemovalRequest;
+use crate::domain::temporary::operator;
+use crate::domain::view::View;
+
+/// What a run without `--removals` says of an OSD whose removal is requested.
+const NOT_ENABLED: &str =
+    "this run removes no OSDs. Set the value remove.enabled of the chart, or run with --removals";
+
+/// Returns the OSDs whose removal is requested, in their order.
+///
+/// A request for another fsid than that of the slot is void.
+pub fn requested(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
+    let of_this = move |osd: OsdId, request: &RemovalRequest| {
+        let slot = view.slot(osd);
+        slot.is_some_and(|slot| passes(Guard::RequestStands, slot.fsid == Some(request.fsid)))
+    };
+    let all = view.seen.kube.requests.removals.iter().map(|(osd, request)| (*osd, request));
+    all.filter(move |(osd, request)| of_this(*osd, request))
+}
+
+/// Returns whether the removal of an OSD is requested: it is not migrated.
+pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
+    let request = view.seen.kube.requests.removals.get(&osd);
+    request.is_some_and(|request| view.slot(osd).is_some_and(|slot| slot.fsid == Some(request.fsid)))
+}
+
+/// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
+pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
+    let request = view.seen.kube.requests.of(record.osd, record.old);
+    let is_as_recorded = |request: &RemovalRequest| matches!(&record.strategy, Strategy::Removal { disk, .. } if *disk == request.disk);
+    let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
+    let is_same = view.daemon(record.osd).is_some_and(|daemon| daemon.uid == record.deployment);
+    view.policy.removes() && !gate::is_cancelled(view) && stands && is_same
+}
+
+/// Returns the step for the next OSD to remove; `None` if there is none.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    let due: Vec<_> = due(view).collect();
+    if due.is_empty() || view.policy.only_new || view.policy.leaves {
+        return None;
+    }
+    if !view.policy.removes() {
+        let refused = |osd| Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }.to_string();
+        rest.summary.refused.extend(due.into_iter().map(|(osd, _)| (osd, refused(osd))));
+        return None;
+    }
+    let own = Own::of(&gate::accepted(view), view.seen);
+    let all = for_all(&own, view);
+    for (osd, request) in due {
+        match (of_one(osd, &own, view), all.clone()) {
+            (Gate::Shut(reason), _) if reason.is_permanent() => {
+                rest.summary.refused.push((osd, reason.to_string()));
+            }
+            (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
+                rest.summary.skipped.push((osd, reason.to_string()));
+            }
+            (Gate::Open, Gate::Open) => return begin(osd, request, view),
+            (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {
+                return Some(wait_for_all(osd, &gate, view));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the OSD about whose removal Ceph is asked: where its data would go.
+pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
+    if !view.policy.removes() {
+        return None;
+    }
+    let mut due = due(view).peekable();
+    due.peek()?;
+    let own = Own::of(&gate::accepted(view), view.seen);
+    if for_all(&own, view) != Gate::Open {
+        return None;
+    }
+    due.map(|(osd, _)| osd).find(|osd| of_one(*osd, &own, view) == Gate::Open)
+}
+
+/// Returns the OSDs to remove that have no record and are selected for this run.
+fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
+    requested(view).filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
+}
+
+/// Returns the gate of one OSD.
+fn of_one(osd: OsdId, own: &Own<'_>, view: View<'_>) -> Gate {
+    let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {
+        Gate::Shut(Reason::CannotBeEmptied { osd, why: refused.why().to_owned() })
+    });
+    gate::first_of([gate::removable(osd, view.seen), refused.guarded(), own.gate_of_removal(osd)])
+}
+
+/// Returns the gate of the removal of any OSD.
+fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+    gate::first_not_open([
+        gate::held(view),
+        gate::failure_limit(view.policy, view.ledger),
+        gate::migrates_none(view),
+        gate::before_any_removal(view.our_fence(), view.seen),
+        own.all().clone(),
+    ])
+}
+
+/// Records the removal once Ceph has answered that the data finds a place.
+fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
+    let ledger = view.ledger;
+    if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
+        return Some(Next::Wait(Wait::FreshView));
+    }
+    match gate::emptiable(osd, view.seen) {
+        Gate::Open => record(osd, request, view),
+        Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
+            let mut ledger = ledger.clone();
+            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Emptying, &why);
+            Some(Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } })
+        }
+        Gate::Shut(reason) | Gate::Unknown(reason) => Some(Next::Wait(Wait::Gate { osd, reason })),
+    }
+}
+
+fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
+    let slot = view.slot(osd)?;
+    let raw = || Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false };
+    let target = classify::target_of(osd, view.seen).unwrap_or_else(raw);
+    let class = classify::class_of(osd, slot, view.seen);
+    let node = view.node_of(osd)?.clone();
+    let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
+    let strategy = Strategy::Removal { disk: request.disk, left: None };
+    existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)
+}
+
+/// Waits: no OSD may be removed now. An operator of Rook that is in the way is scaled to 0 if that is allowed.
+fn wait_for_all(osd: OsdId, gate: &Gate, view: View<'_>) -> Next {
+    let is_open = |imagined: &Observation| {
+        let view = view.imagining(imagined);
+        for_all(&Own::of(&gate::accepted(view), imagined), view) == Gate::Open
+    };
+    if let Some(next) = operator::change(gate, is_open, view) {
+        return next;
+    }
+    match gate {
+        Gate::Shut(reason) | Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason: reason.clone() }),
+        Gate::Open => Next::Wait(Wait::FreshView),
+    }
+}

@@ -1,0 +1,140 @@
+//! Steps of an OSD that is removed, after it is empty and destroyed: its disk, its id, its Deployment, and
+//! the request.
+
+use chrono::{DateTime, Utc};
+
+use super::Step;
+use super::destroyed::UNSAFE_MINUTES;
+use crate::domain::act::{Act, CephAct, KubeAct};
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::inspection::NodeTask;
+use crate::domain::ledger::Strategy;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::phase::{self, DiskFact};
+use crate::domain::policy::Accepted;
+use crate::domain::provision;
+use crate::domain::removal::DiskAfter;
+
+impl Step<'_> {
+    /// Returns the gate before the CRUSH weight is set to 0.
+    pub(super) fn gates_of_removal(&self, accepted: &Accepted) -> Gate {
+        let (record, seen) = (self.record, self.view.seen);
+        gate::first_of([
+            gate::removable(record.osd, seen),
+            self.still_selected(),
+            self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
+            gate::before_drop_weight(record.osd, self.view.our_fence(), accepted, seen),
+        ])
+    }
+
+    /// Returns the gate that is shut if the CephCluster selects the disk, so that Rook or a later run would
+    /// make it an OSD again.
+    fn still_selected(&self) -> Gate {
+        let record = self.record;
+        let inspection =
+            phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
+        let is_marked = matches!(record.strategy, Strategy::Removal { disk: DiskAfter::Mark, .. });
+        let Some(kernel) =
+            inspection.and_then(|inspection| inspection.kernel.as_ref()).filter(|_| !is_marked)
+        else {
+            return Gate::Open;
+        };
+        match provision::selects(&record.node, kernel, self.view.seen) {
+            None => Gate::Open,
+            Some(selected) => Gate::Shut(Reason::StillSelected {
+                osd: record.osd,
+                node: record.node.clone(),
+                disk: kernel.node.clone(),
+                selected,
+            }),
+        }
+        .guarded()
+    }
+
+    /// Wipes the disk of the destroyed OSD, then purges the id.
+    ///
+    /// The data is elsewhere: a disk that can't be wiped is left and reported, and the id is purged all the
+    /// same.
+    pub(super) fn removing(&self) -> Next {
+        let Strategy::Removal { disk, left } = &self.record.strategy else {
+            return Next::Wait(Wait::FreshView);
+        };
+        if *disk == DiskAfter::Leave || left.is_some() || self.is_wiped(*disk) {
+            let (osd, record) = (self.record.osd, self.record.id.clone());
+            return self.fenced(Act::Ceph(CephAct::Purge { osd, record }));
+        }
+        match self.facts.disk {
+            DiskFact::Old | DiskFact::Tombstone | DiskFact::Unseen => self.wipe(),
+            DiskFact::Unfinished
+            | DiskFact::Finished
+            | DiskFact::Misplaced
+            | DiskFact::Blank
+            | DiskFact::Other => self.leave_its_disk(&format!("it carries {}", self.found_on_disk())),
+        }
+    }
+
+    /// Returns whether the last agent has wiped the disk, or the disk is blank as it is to be.
+    fn is_wiped(&self, disk: DiskAfter) -> bool {
+        let is_done =
+            self.report().is_some_and(|report| report.task == NodeTask::Wipe && report.problem.is_none());
+        is_done || (disk == DiskAfter::Wipe && self.facts.disk == DiskFact::Blank)
+    }
+
+    fn wipe(&self) -> Next {
+        if self.failed_too_often() {
+            return self.leave_its_disk(&self.last_trouble());
+        }
+        let (record, seen) = (self.record, self.view.seen);
+        match gate::before_last_wipe(record.osd, &record.node, self.view.our_fence(), seen) {
+            Gate::Open => self.agent(NodeTask::Wipe),
+            Gate::Shut(reason) | Gate::Unknown(reason) => self.wipe_waits(reason),
+        }
+    }
+
+    /// Waits for the gate of the wipe up to a limit: the OSD is gone either way.
+    fn wipe_waits(&self, reason: Reason) -> Next {
+        let now = self.view.seen.at;
+        let Some(since) = self.record.wipe_blocked_since else {
+            return self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(now));
+        };
+        let is_over = |since: DateTime<Utc>| (now - since).num_minutes() >= UNSAFE_MINUTES;
+        if is_over(since) {
+            return self.leave_its_disk(&reason.to_string());
+        }
+        Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+    }
+
+    /// Saves that the disk keeps what is on it.
+    fn leave_its_disk(&self, why: &str) -> Next {
+        let why = why.to_owned();
+        self.save(Saving::DiskLeft { why: why.clone() }, |record| {
+            if let Strategy::Removal { left, .. } = &mut record.strategy {
+                *left = Some(why);
+            }
+        })
+    }
+
+    /// Deletes what is left of an OSD whose id is purged: its Deployment, and the request.
+    pub(super) fn removed(&self) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        if let Some(daemon) = self.view.daemon(osd) {
+            if !self.facts.stopped {
+                return self.quarantine(format!(
+                    "its id is purged, and another client changed its Deployment. Delete the Deployment: kubectl -n \
+                     NAMESPACE delete deployment {}",
+                    daemon.name
+                ));
+            }
+            return self.fenced(Act::Kube(KubeAct::DropDeployment {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                generation: daemon.generation,
+            }));
+        }
+        if self.view.seen.kube.requests.of(osd, record.old).is_some() {
+            return Next::Do(Act::Kube(KubeAct::DropRequest { osd, fsid: record.old }));
+        }
+        self.let_go().unwrap_or_else(|| self.save(Saving::Removed, |record| record.closing = true))
+    }
+}
