@@ -41,7 +41,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let is_as_recorded = |request: &RemovalRequest| matches!(&record.strategy, Strategy::Removal { disk, .. } if *disk == request.disk);
     let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
     let is_same = view.daemon(record.osd).is_some_and(|daemon| daemon.uid == record.deployment);
-    view.policy.removes() && !gate::is_cancelled(view) && stands && is_same
+    view.policy.finishes_removals() && !gate::is_cancelled(view) && stands && is_same
 }
 
 /// Returns the step for the next OSD to remove; `None` if there is none.
@@ -64,6 +64,9 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
+            }
+            (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
+                rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Open, Gate::Open) => return begin(osd, request, view),
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {

@@ -80,7 +80,8 @@ impl Step<'_> {
         match gate {
             Gate::Open => {}
             Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
-            Gate::Shut(reason @ (Reason::StillSelected { .. } | Reason::NotRemovable { .. })) => {
+            // Nothing was changed, and waiting does not help.
+            Gate::Shut(reason) if self.facts.removal && reason.is_permanent() => {
                 return self.not_emptied(&reason.to_string());
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
