@@ -117,7 +117,7 @@ impl Live {
     pub(super) async fn stop(
         &mut self,
         osd: OsdId,
-        fsid: OsdFsid,
+        (fsid, up): (OsdFsid, bool),
         record: &RecordId,
         (uid, generation): (&str, i64),
         precondition: &DataPrecondition,
@@ -134,8 +134,9 @@ impl Live {
         if let Err(reason) = expect::precondition(precondition, &seen) {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
-        if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
-            return Err(passing(format!("{osd} was not stopped: it is no longer up with fsid {fsid}")));
+        if !expect::to_stop_as_seen(seen.slots.get(&osd), fsid, up) {
+            let state = if up { "up" } else { "down" };
+            return Err(passing(format!("{osd} was not stopped: it is no longer {state} with fsid {fsid}")));
         }
         self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
     }

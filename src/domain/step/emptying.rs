@@ -48,6 +48,8 @@ impl Step<'_> {
             (true, None) if !empty.is_intended() && self.facts.removal => self.save_emptying(slot),
             // Another client did it: its data moves without osd-migrate. It is migrated when that is done.
             (true, _) if !empty.is_intended() => self.withdraw(),
+            // It is dead, and was marked in or given weight by another client.
+            (false, _) if self.facts.dead => self.withdraw(),
             (false, None) => self.drop_data(slot),
             (false, Some(_)) if self.facts.removal => {
                 self.not_emptied("another client restored its CRUSH weight while it was emptied")

@@ -56,7 +56,7 @@ impl Step<'_> {
     /// The data is elsewhere: a disk that can't be wiped is left and reported, and the id is purged all the
     /// same.
     pub(super) fn removing(&self) -> Next {
-        let Strategy::Removal { disk, left } = &self.record.strategy else {
+        let Strategy::Removal { disk, left, .. } = &self.record.strategy else {
             return Next::Wait(Wait::FreshView);
         };
         if *disk == DiskAfter::Leave || left.is_some() || self.is_wiped(*disk) {
