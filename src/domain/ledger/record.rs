@@ -42,6 +42,8 @@ pub enum Strategy {
         disk: DiskAfter,
         /// The OSD was down, and its data elsewhere, when it was recorded: its disk is left as it is.
         dead: bool,
+        /// The id is kept for a new disk: its slot stays destroyed.
+        keep_id: bool,
         /// Why its disk was left as it is, if it could not be wiped.
         left: Option<String>,
     },

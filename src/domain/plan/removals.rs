@@ -42,7 +42,10 @@ pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
 pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let request = view.seen.kube.requests.of(record.osd, record.old);
-    let is_as_recorded = |request: &RemovalRequest| matches!(&record.strategy, Strategy::Removal { disk, .. } if *disk == request.disk);
+    let is_as_recorded = |request: &RemovalRequest| {
+        matches!(&record.strategy, Strategy::Removal { disk, keep_id, .. }
+            if (*disk, *keep_id) == (request.disk, request.keep_id))
+    };
     // A dead OSD that is up again is removed as one that serves, with a new record.
     let revived = record.is_of_dead() && view.is_up(record.osd);
     let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
@@ -64,7 +67,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
     for (osd, request) in due {
-        match (of_one(osd, &own, view), all.clone()) {
+        match (of_one(osd, request, &own, view), all.clone()) {
             (Gate::Shut(reason), _) if reason.is_permanent() => {
                 rest.summary.refused.push((osd, reason.to_string()));
             }
@@ -94,7 +97,8 @@ pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
     if for_all(&own, view) != Gate::Open {
         return None;
     }
-    due.map(|(osd, _)| osd).find(|osd| of_one(*osd, &own, view) == Gate::Open)
+    due.find(|(osd, request)| !request.keep_id && of_one(*osd, request, &own, view) == Gate::Open)
+        .map(|(osd, _)| osd)
 }
 
 /// Returns the OSDs to remove that have no record and are selected for this run.
@@ -103,11 +107,15 @@ fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
 }
 
 /// Returns the gate of one OSD.
-fn of_one(osd: OsdId, own: &Own<'_>, view: View<'_>) -> Gate {
+fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -> Gate {
     let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {
         Gate::Shut(Reason::CannotBeEmptied { osd, why: refused.why().to_owned() })
     });
-    gate::first_of([gate::removable(osd, view.seen), refused.guarded(), own.gate_of_removal(osd)])
+    gate::first_of([
+        gate::removable(osd, request.keep_id, view.seen),
+        refused.guarded(),
+        own.gate_of_removal(osd),
+    ])
 }
 
 /// Returns the gate of the removal of any OSD.
@@ -127,7 +135,9 @@ fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
     if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
         return Some(Next::Wait(Wait::FreshView));
     }
-    match gate::emptiable(osd, view.seen) {
+    // An id that is kept stays in CRUSH: no data moves.
+    let finds_place = if request.keep_id { Gate::Open } else { gate::emptiable(osd, view.seen) };
+    match finds_place {
         Gate::Open => record(osd, request, view),
         Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
             let mut ledger = ledger.clone();
@@ -147,7 +157,7 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
     let dead = !slot.up;
     let left = dead.then(|| LEFT_BY_DEAD.to_owned());
-    let strategy = Strategy::Removal { disk: request.disk, dead, left };
+    let strategy = Strategy::Removal { disk: request.disk, dead, keep_id: request.keep_id, left };
     let next = existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)?;
     Some(if dead { emptied_already(next, osd, view) } else { next })
 }
