@@ -109,13 +109,9 @@ fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
 /// Returns the gate of one OSD.
 fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -> Gate {
     let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {
-        Gate::Shut(Reason::CannotBeEmptied { osd, why: refused.why().to_owned() })
+        Gate::Shut(Reason::NotRemovable { osd, why: refused.why().to_owned() })
     });
-    gate::first_of([
-        gate::removable(osd, request.keep_id, view.seen),
-        refused.guarded(),
-        own.gate_of_removal(osd),
-    ])
+    gate::first_of([gate::removable(osd, request.keep_id, view.seen), refused, own.gate_of_removal(osd)])
 }
 
 /// Returns the gate of the removal of any OSD.
@@ -141,7 +137,7 @@ fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
         Gate::Open => record(osd, request, view),
         Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
             let mut ledger = ledger.clone();
-            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Emptying, &why);
+            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Removal, &why);
             Some(Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } })
         }
         Gate::Shut(reason) | Gate::Unknown(reason) => Some(Next::Wait(Wait::Gate { osd, reason })),

@@ -211,7 +211,8 @@ impl Step<'_> {
     pub(super) fn not_emptied(&self, why: &str) -> Next {
         let next = self.save(Saving::NotEmptied { why: why.to_owned() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
-        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Emptying, why);
+        let step = if self.facts.removal { RefusedStep::Removal } else { RefusedStep::Emptying };
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, step, why);
         Next::Save { ledger, osd, why: saving }
     }
 
