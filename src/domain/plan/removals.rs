@@ -101,6 +101,39 @@ pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
         .map(|(osd, _)| osd)
 }
 
+/// Returns the OSDs to remove that have no record, with the gate of each, and the one that comes next.
+///
+/// `in_progress`: an OSD that comes before them.
+pub fn previews(
+    own: &Own<'_>,
+    in_progress: Option<OsdId>,
+    view: View<'_>,
+) -> (Vec<(OsdId, Gate)>, Option<OsdId>) {
+    let mut first = in_progress;
+    let all = for_all(own, view);
+    let mut found = Vec::new();
+    for (osd, _) in due(view) {
+        let gate = match (view.policy.removes(), of_one(osd, own, view), first) {
+            (false, _, _) => Gate::Shut(Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }),
+            (true, Gate::Open, Some(before)) => Gate::Shut(Reason::Queued { osd: before }),
+            (true, Gate::Open, None) => {
+                let gate = gate::first_of([all.clone(), gate::emptiable(osd, view.seen)]);
+                // A run asks about this OSD before the others. One that can't be emptied holds up no other.
+                first = (!is_final(&gate)).then_some(osd);
+                gate
+            }
+            (true, gate, _) => gate,
+        };
+        found.push((osd, gate));
+    }
+    (found, first)
+}
+
+/// Returns whether waiting does not open the gate, or the run has tried in vain.
+fn is_final(gate: &Gate) -> bool {
+    matches!(gate, Gate::Shut(reason) if reason.is_permanent())
+}
+
 /// Returns the OSDs to remove that have no record and are selected for this run.
 fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
     requested(view).filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
