@@ -13,7 +13,7 @@ use crate::sim::agent::able;
 use crate::sim::world::{Disk, World, fsid_on};
 
 /// Returns a disk as its kernel shows it.
-pub(super) fn kernel_disk(name: &str, disk: &Disk) -> KernelDisk {
+pub fn kernel_disk(name: &str, disk: &Disk) -> KernelDisk {
     KernelDisk {
         node: format!("/dev/{name}"),
         device_type: "hdd".to_owned(),

@@ -58,6 +58,7 @@ mod wipe;
 mod world;
 
 pub use acts::Read;
+pub use carried::kernel_disk;
 pub use disturbance::Disturbance;
 pub use happening::{Around, Happening};
 pub use mon::MonError;
