@@ -9,6 +9,8 @@ from .fidelity import Session
 # `names`: PGs that name the OSD in their up or acting set. `held`: bytes of those that it serves.
 # `lacking`: PGs that lack a replica, with their states. `safe`: answer of `osd safe-to-destroy`.
 Sample = namedtuple("Sample", "at up is_in weight names held lacking safe")
+# Slot of an id that is purged.
+ABSENT = {"up": 0, "in": 0, "weight": 0}
 
 
 class Watch(threading.Thread):
@@ -45,7 +47,8 @@ class Watch(threading.Thread):
             self.trouble = why
 
     def sample(self):
-        (slot,) = [slot for slot in self.session.read("osd dump")["osds"] if slot["osd"] == self.osd]
+        slots = {slot["osd"]: slot for slot in self.session.read("osd dump")["osds"]}
+        slot = slots.get(self.osd, ABSENT)
         # The question before the statistics: a PG that names the OSD now also named it then, or came later.
         status, answer, _ = self.session.send("mgr", "osd safe-to-destroy", ids=[str(self.osd)])
         stats = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])

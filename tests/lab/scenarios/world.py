@@ -11,7 +11,7 @@ from . import NAMESPACE, rights
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
 # Objects that remain for the next run.
-KEPT = "/osd-migrate-(ledger|status|control|plan-[0-9a-f]{16}|history-[0-9]+)$"
+KEPT = "/osd-migrate-(ledger|status|control|requests|plan-[0-9a-f]{16}|history-[0-9]+)$"
 CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
 
 

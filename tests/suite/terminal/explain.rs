@@ -48,9 +48,9 @@ fn saves() -> BTreeSet<String> {
 }
 
 fn steps() -> BTreeSet<String> {
-    use NodeTask::{Clear, Inspect, Rebuild, RestoreSlot};
+    use NodeTask::{Clear, Inspect, Rebuild, RestoreSlot, Wipe};
     use osd_migrate::domain::ledger::NodeStatus::{Completed, ComputingDiff, Orchestrating};
-    let tasks = [Inspect, Rebuild, RestoreSlot, Clear].map(|task| task.code().to_owned());
+    let tasks = [Inspect, Rebuild, RestoreSlot, Clear, Wipe].map(|task| task.code().to_owned());
     let states = [ComputingDiff, Orchestrating, Completed].map(|state| state.code().to_owned());
     let other = [Event::Conflict.code().to_owned()];
     acts().into_iter().chain(saves()).chain(tasks).chain(states).chain(other).collect()
