@@ -64,8 +64,8 @@ pub(super) const READABLE: [&str; 9] = [
 const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"))];
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
-/// Capabilities by command name.
-pub(super) const GRANTS: [Grant; 22] = [
+/// Capabilities by command name, which every run has.
+pub(super) const GRANTS: [Grant; 21] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -76,7 +76,6 @@ pub(super) const GRANTS: [Grant; 22] = [
     mon("osd destroy-actual", &[]),
     mon("osd new", &[]),
     mon("osd purge-new", &[]),
-    mon("osd purge-actual", &[]),
     mon("osd out", &[]),
     mon("osd reweight", &[]),
     mon("osd primary-affinity", &[]),
@@ -89,6 +88,28 @@ pub(super) const GRANTS: [Grant; 22] = [
     mgr("osd ok-to-stop"),
     mgr("osd safe-to-destroy"),
 ];
+
+/// Capability of a run that removes an OSD: the user has it only from the first purge of such a run to the
+/// first act of a later run.
+pub(super) const PURGE: Grant = mon("osd purge-actual", &[]);
+
+/// Capabilities of the user, by what it has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Needs {
+    /// Everything except to purge ids.
+    #[default]
+    Usual,
+    /// The purge of removed OSDs, too.
+    Purge,
+}
+
+impl Needs {
+    /// Returns the capabilities.
+    fn grants(self) -> impl Iterator<Item = &'static Grant> {
+        let purge = (self == Self::Purge).then_some(&PURGE);
+        GRANTS.iter().chain(purge)
+    }
+}
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,23 +126,23 @@ impl fmt::Display for Grant {
     }
 }
 
-fn of(daemon: Daemon) -> impl Iterator<Item = String> {
-    GRANTS.iter().filter(move |grant| grant.daemon == daemon).map(Grant::to_string)
+fn of(daemon: Daemon, needs: Needs) -> impl Iterator<Item = String> {
+    needs.grants().filter(move |grant| grant.daemon == daemon).map(Grant::to_string)
 }
 
 /// Returns the capabilities on the mons, as `ceph auth` takes them.
-pub(super) fn on_mons() -> String {
-    std::iter::once("allow r".to_owned()).chain(of(Daemon::Mon)).collect::<Vec<_>>().join(", ")
+pub(super) fn on_mons(needs: Needs) -> String {
+    std::iter::once("allow r".to_owned()).chain(of(Daemon::Mon, needs)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the capabilities on the mgr.
 pub(super) fn on_mgr() -> String {
-    of(Daemon::Mgr).collect::<Vec<_>>().join(", ")
+    of(Daemon::Mgr, Needs::Usual).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the command that creates the user (`get-or-create`), or sets its capabilities (`caps`).
-pub fn by_hand(verb: &str) -> String {
-    format!("ceph auth {verb} {USER} mon '{}' mgr '{}'", on_mons(), on_mgr())
+pub fn by_hand(verb: &str, needs: Needs) -> String {
+    format!("ceph auth {verb} {USER} mon '{}' mgr '{}'", on_mons(needs), on_mgr())
 }
 
 #[cfg(test)]

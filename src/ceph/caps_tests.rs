@@ -24,7 +24,7 @@ pub(in crate::ceph) fn allow(command: &Command) -> bool {
     if command.daemon == Daemon::Mon && READABLE.contains(&command.name) {
         return true;
     }
-    GRANTS.iter().any(|grant| {
+    Needs::Purge.grants().any(|grant| {
         (grant.daemon, grant.command) == (command.daemon, command.name)
             && grant
                 .with
@@ -96,7 +96,7 @@ fn allowed_ceph_commands_are_exactly_those_that_are_sent() {
         sent.extend(names);
     }
     let allowed: BTreeSet<String> =
-        GRANTS.iter().map(|g| g.command).chain(READABLE).map(str::to_owned).collect();
+        Needs::Purge.grants().map(|g| g.command).chain(READABLE).map(str::to_owned).collect();
     assert_eq!(sent, allowed);
     assert!(sent.len() > 20, "{sent:?}");
 }
@@ -131,8 +131,16 @@ fn caps_reject_any_other_entity_flag_profile_or_command() {
 }
 
 #[test]
+fn caps_of_a_purge_are_the_usual_ones_and_one_more() {
+    let (usual, purge) = (on_mons(Needs::Usual), on_mons(Needs::Purge));
+    assert_eq!(purge, format!(r#"{usual}, allow command "osd purge-actual""#));
+    assert!(!usual.contains("purge-actual"));
+    assert!(by_hand("caps", Needs::Purge).contains(&format!("mon '{purge}'")));
+}
+
+#[test]
 fn caps_text_is_exact_and_has_no_single_quote() {
-    let text = on_mons();
+    let text = on_mons(Needs::Usual);
     assert!(text.starts_with(
         r#"allow r, allow command "config-key ls", allow command "auth get" with entity prefix "osd.", "#
     ));
@@ -157,8 +165,8 @@ fn install_guide_has_the_exact_auth_get_or_create_command() {
     // The page breaks the command into lines: a backslash at the end of each line, a space at each break.
     let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        joined.contains(&by_hand("get-or-create")),
+        joined.contains(&by_hand("get-or-create", Needs::Usual)),
         "not in docs/guides/install.md: {}",
-        by_hand("get-or-create")
+        by_hand("get-or-create", Needs::Usual)
     );
 }

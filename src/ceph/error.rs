@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::ceph::caps;
+use crate::ceph::caps::{self, Needs};
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 /// Reason why Ceph could not be queried, or did not do an act.
@@ -113,7 +113,7 @@ pub enum CephError {
     /// The user has no capability for a command: nothing was changed.
     #[error(
         "{user} may not run `ceph {command}`{}{}. To fix its capabilities: {}", about(*osd), sentence(said),
-        remedy(user)
+        remedy(user, command)
     )]
     NotAllowed {
         /// User.
@@ -277,8 +277,9 @@ fn about(osd: Option<OsdId>) -> String {
 
 /// Returns the command that fixes the capabilities of the user `client.osd-migrate`, or creates this user if
 /// another one was used (docs/guides/install.md).
-fn remedy(user: &str) -> String {
-    caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" })
+fn remedy(user: &str, command: &str) -> String {
+    let needs = if command == caps::PURGE.command { Needs::Purge } else { Needs::Usual };
+    caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" }, needs)
 }
 
 fn sentence(said: &str) -> String {
@@ -321,9 +322,16 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.ends_with(&caps::by_hand("caps")), "{text}");
+        assert!(text.ends_with(&caps::by_hand("caps", Needs::Usual)), "{text}");
         let other = refused("client.healthchecker", None);
-        assert!(other.to_string().ends_with(&caps::by_hand("get-or-create")), "{other}");
+        assert!(other.to_string().ends_with(&caps::by_hand("get-or-create", Needs::Usual)), "{other}");
+        let purge = CephError::NotAllowed {
+            user: caps::USER.to_owned(),
+            command: "osd purge-actual",
+            osd: Some(OsdId(1)),
+            said: "access denied".to_owned(),
+        };
+        assert!(purge.to_string().ends_with(&caps::by_hand("caps", Needs::Purge)), "{purge}");
         assert!(other.needs_person() && other.is_permission() && !other.is_transient());
     }
 

@@ -42,7 +42,7 @@ mod versions;
 
 #[cfg(feature = "failpoint")]
 pub use answers::Answers;
-pub use caps::{USER, by_hand};
+pub use caps::{Needs, USER, by_hand};
 pub use error::CephError;
 pub use secret::Secret;
 pub use session::{Ceph, Connection};

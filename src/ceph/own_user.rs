@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use crate::ceph::caps;
+use crate::ceph::caps::{self, Needs};
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;
 use crate::ceph::secret::Secret;
@@ -34,15 +34,15 @@ enum UserChange {
     Caps,
 }
 
-fn wanted() -> BTreeMap<String, String> {
-    [("mon", caps::on_mons()), ("mgr", caps::on_mgr())].map(|(k, v)| (k.to_owned(), v)).into()
+fn wanted(needs: Needs) -> BTreeMap<String, String> {
+    [("mon", caps::on_mons(needs)), ("mgr", caps::on_mgr())].map(|(k, v)| (k.to_owned(), v)).into()
 }
 
-fn lack(found: Option<&User>) -> UserChange {
+fn lack(found: Option<&User>, needs: Needs) -> UserChange {
     match found {
         None => UserChange::User,
         // Additional capabilities are removed, just as missing ones are added.
-        Some(user) if user.caps != wanted() => UserChange::Caps,
+        Some(user) if user.caps != wanted(needs) => UserChange::Caps,
         Some(_) => UserChange::Nothing,
     }
 }
@@ -51,8 +51,8 @@ fn get() -> Command {
     Command::mon("auth get").with("entity", caps::USER)
 }
 
-fn with_caps(name: &'static str) -> Command {
-    let caps: Vec<String> = wanted().into_iter().flat_map(|(daemon, caps)| [daemon, caps]).collect();
+fn with_caps(name: &'static str, needs: Needs) -> Command {
+    let caps: Vec<String> = wanted(needs).into_iter().flat_map(|(daemon, caps)| [daemon, caps]).collect();
     Command::mon(name).with("entity", caps::USER).with("caps", caps)
 }
 
@@ -67,13 +67,13 @@ fn nothing(_answer: &[u8]) -> serde_json::Result<()> {
 }
 
 impl Ceph {
-    /// Returns the key of `client.osd-migrate` if the user exists with the capabilities that this version
-    /// needs, and the session may read it.
+    /// Returns the key of `client.osd-migrate` if the user exists with exactly the capabilities that are needed,
+    /// and the session may read it.
     ///
     /// Changes nothing.
-    pub async fn own_user(&self) -> Result<Option<Secret>, CephError> {
+    pub async fn own_user(&self, needs: Needs) -> Result<Option<Secret>, CephError> {
         match self.read(get(), parse).await {
-            Ok(user) => Ok((lack(Some(&user)) == UserChange::Nothing).then_some(user.key)),
+            Ok(user) => Ok((lack(Some(&user), needs) == UserChange::Nothing).then_some(user.key)),
             Err(error) if matches!(error.errno(), Some(Errno::NOENT | Errno::ACCESS)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -82,18 +82,18 @@ impl Ceph {
     /// Returns the key of `client.osd-migrate`.
     ///
     /// Creates the user if it is missing, and sets its capabilities if they differ (those of another version
-    /// of this program).
-    pub async fn make_own_user(&self) -> Result<Secret, CephError> {
+    /// of this program, or of a run with other needs).
+    pub async fn make_own_user(&self, needs: Needs) -> Result<Secret, CephError> {
         let found = match self.read(get(), parse).await {
             Ok(user) => Some(user),
             Err(error) if error.errno() == Some(Errno::NOENT) => None,
             Err(error) => return Err(error),
         };
-        match (lack(found.as_ref()), found) {
+        match (lack(found.as_ref(), needs), found) {
             (UserChange::Nothing, Some(user)) => return Ok(user.key),
-            (UserChange::Caps, _) => self.read(with_caps("auth caps"), nothing).await?,
+            (UserChange::Caps, _) => self.read(with_caps("auth caps", needs), nothing).await?,
             (UserChange::User | UserChange::Nothing, _) => {
-                self.read(with_caps("auth get-or-create"), nothing).await?;
+                self.read(with_caps("auth get-or-create", needs), nothing).await?;
             }
         }
         self.read(get(), parse).await.map(|user| user.key)
@@ -110,32 +110,47 @@ mod tests {
 
     #[test]
     fn own_user_is_created_if_missing_and_gets_its_exact_caps() {
-        assert_eq!(lack(None), UserChange::User);
-        assert_eq!(lack(Some(&user(wanted()))), UserChange::Nothing);
-        let mut more = wanted();
+        let usual = || wanted(Needs::Usual);
+        assert_eq!(lack(None, Needs::Usual), UserChange::User);
+        assert_eq!(lack(Some(&user(usual())), Needs::Usual), UserChange::Nothing);
+        let mut more = usual();
         more.insert("osd".to_owned(), "allow *".to_owned());
-        let mut less = wanted();
+        let mut less = usual();
         less.remove("mgr");
-        let mut others = wanted();
+        let mut others = usual();
         others.insert("mon".to_owned(), "allow *".to_owned());
         for caps in [more, less, others, BTreeMap::new()] {
-            assert_eq!(lack(Some(&user(caps.clone()))), UserChange::Caps, "{caps:?}");
+            assert_eq!(lack(Some(&user(caps.clone())), Needs::Usual), UserChange::Caps, "{caps:?}");
         }
+    }
+
+    #[test]
+    fn own_user_may_purge_only_while_a_run_needs_it() {
+        let has = |needs| user(wanted(needs));
+        assert_eq!(lack(Some(&has(Needs::Usual)), Needs::Purge), UserChange::Caps);
+        assert_eq!(lack(Some(&has(Needs::Purge)), Needs::Purge), UserChange::Nothing);
+        assert_eq!(lack(Some(&has(Needs::Purge)), Needs::Usual), UserChange::Caps, "it is taken away");
+        let sent = |needs| with_caps("auth caps", needs).to_c_string().to_string_lossy().into_owned();
+        assert!(sent(Needs::Purge).contains("purge-actual") && !sent(Needs::Usual).contains("purge-actual"));
     }
 
     #[test]
     fn own_user_caps_are_sent_as_a_flat_list() {
         for name in ["auth caps", "auth get-or-create"] {
             let sent: serde_json::Value =
-                serde_json::from_slice(with_caps(name).to_c_string().to_bytes()).unwrap();
+                serde_json::from_slice(with_caps(name, Needs::Usual).to_c_string().to_bytes()).unwrap();
             assert_eq!((&sent["prefix"], &sent["entity"]), (&name.into(), &caps::USER.into()));
-            assert_eq!(sent["caps"], serde_json::json!(["mgr", caps::on_mgr(), "mon", caps::on_mons()]));
+            assert_eq!(
+                sent["caps"],
+                serde_json::json!(["mgr", caps::on_mgr(), "mon", caps::on_mons(Needs::Usual)])
+            );
         }
     }
 
     #[test]
     fn own_user_may_neither_read_nor_change_itself() {
-        for command in [get(), with_caps("auth caps"), with_caps("auth get-or-create")] {
+        let with = |name| with_caps(name, Needs::Purge);
+        for command in [get(), with("auth caps"), with("auth get-or-create")] {
             assert!(!caps::tests::allow(&command), "{command:?}");
         }
     }

@@ -63,6 +63,16 @@ Examples:
   osd-migrate -n rook-ceph retry osd.5
   osd-migrate -n rook-ceph retry osd.5,osd.6";
 
+pub(super) const REMOVE: &str = "\
+Examples:
+  osd-migrate -n rook-ceph remove osd.5
+  osd-migrate -n rook-ceph remove osd.5,osd.6 \\
+    --disk mark --confirm yes-really-remove-osds";
+
+pub(super) const KEEP: &str = "\
+Examples:
+  osd-migrate -n rook-ceph keep osd.5";
+
 pub(super) const FENCE: &str = "\
 Examples:
   osd-migrate -n rook-ceph fence

@@ -5,6 +5,7 @@
 //! | `command` | global options, the list of commands |
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
+//! | `remove` | arguments of `remove` |
 //! | `telemetry` | options of logs and metrics |
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 //! | `parse` | from the words of the command line to the arguments |
@@ -19,6 +20,7 @@ mod forward;
 mod look;
 mod near;
 mod parse;
+mod remove;
 mod run;
 mod telemetry;
 
@@ -30,6 +32,7 @@ pub use look::{
 };
 pub use near::near;
 pub use parse::parse;
+pub use remove::{Disk, REMOVAL_CONFIRMATION, RemoveArgs};
 pub use run::{CONFIRMATION, DeploymentBy, Empty, LimitArgs, NewArgs, RequireClean, RunArgs};
 pub use telemetry::{LogFormat, TelemetryArgs};
 

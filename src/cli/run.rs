@@ -66,6 +66,12 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "OSDS", default_value_t = Empty::Thin)]
     #[arg(hide_short_help = true)]
     pub empty: Empty,
+    /// Remove the OSDs whose removal was requested.
+    ///
+    /// `remove` requests the removal of an OSD, `keep` withdraws the request. Without this option, a run
+    /// reports the requests, and removes no OSD.
+    #[arg(long, hide_short_help = true)]
+    pub removals: bool,
     /// Show the migration in the status of the CephCluster.
     ///
     /// The status has the phase Progressing, a message, the number of pending OSDs, and the stores. Phase and
@@ -210,6 +216,7 @@ impl RunArgs {
             skip: set(&self.skip),
             scales_operator: self.scale_operator,
             allows_refused: self.allow_refused,
+            removals: self.removals,
             cluster_status: self.cluster_status,
             deployment_by: match self.deployment_by {
                 DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,

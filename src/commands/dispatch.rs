@@ -8,12 +8,14 @@ use crate::cli::{Cli, Command};
 use crate::commands::control::control;
 use crate::commands::explain::explain;
 use crate::commands::fence::fence;
+use crate::commands::keep::keep;
 use crate::commands::node::node;
 use crate::commands::pages::{complete, completion, man, version};
 use crate::commands::plan::plan;
 use crate::commands::preflight::preflight;
 use crate::commands::rehearse::rehearse;
 use crate::commands::remote::{AsJob, follow, remote};
+use crate::commands::remove::remove;
 use crate::commands::report::report;
 use crate::commands::retry::retry;
 use crate::commands::run::run;
@@ -70,6 +72,8 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
         Command::Resume => control(&k8s, None).await,
         Command::Retry { osds } => retry(k8s, &osds).await,
+        Command::Remove(args) => remove(k8s, timeout, &args).await,
+        Command::Keep { osds } => keep(k8s, &osds).await,
         Command::Fence { remove } => fence(k8s, timeout, remove).await,
         Command::Follow { job } => follow(k8s, job).await,
         Command::Preflight => preflight(k8s, timeout).await,
@@ -104,6 +108,8 @@ fn offline(cli: &Cli) -> Option<Exit> {
         | Command::Cancel
         | Command::Resume
         | Command::Retry { .. }
+        | Command::Remove(_)
+        | Command::Keep { .. }
         | Command::Fence { .. }
         | Command::Preflight
         | Command::Start { .. }
@@ -137,6 +143,7 @@ async fn connected(cli: &Cli) -> Result<K8s, K8sError> {
             | Command::Cancel
             | Command::Resume
             | Command::Retry { .. }
+            | Command::Keep { .. }
             | Command::Follow { .. }
     );
     // In a pod, the first observation finds it, without another request.

@@ -6,6 +6,7 @@
 //! | `plan`, `inventories`, `plan_removal` | `plan`, its inventories, its forecast of a removal |
 //! | `run` | `run`, `provision` |
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
+//! | `remove`, `keep` | requests for the removal of OSDs |
 //! | `fence` | `fence` |
 //! | `preflight`, `start`, `uninstall` | Helm's hooks |
 //! | `rehearse` | `rehearse` |
@@ -23,6 +24,7 @@ mod fence;
 mod follow;
 mod interrupted;
 mod inventories;
+mod keep;
 #[cfg(target_os = "linux")]
 mod node;
 #[cfg(not(target_os = "linux"))]
@@ -36,6 +38,7 @@ mod preflight;
 mod print;
 mod rehearse;
 mod remote;
+mod remove;
 mod report;
 mod retry;
 mod run;

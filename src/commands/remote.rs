@@ -28,7 +28,7 @@ const TO_END_FENCE: &str = "It ends by itself, after 30 minutes at the latest";
 pub(super) struct AsJob {
     /// Name of the command.
     name: &'static str,
-    /// Whether the command changes nothing: its Job is deleted at the end.
+    /// Whether the command only prints its answer to a person who waits for it: its Job is deleted at the end.
     only_looks: bool,
     /// Whether the Job is only created.
     detach: bool,
@@ -40,6 +40,8 @@ impl AsJob {
         let (name, only_looks, detach) = match command {
             Command::Plan(args) => ("plan", true, args.run.new.detach),
             Command::Preflight => ("preflight", true, false),
+            // Its output is for the person who waits for it, and the request that it stores is in the API.
+            Command::Remove(_) => ("remove", true, false),
             Command::Fence { .. } => (FENCE, false, false),
             Command::Run(args) => ("run", false, args.new.detach),
             Command::Provision(args) => ("provision", false, args.detach),
@@ -51,6 +53,7 @@ impl AsJob {
             | Command::Cancel
             | Command::Resume
             | Command::Retry { .. }
+            | Command::Keep { .. }
             | Command::Start { .. }
             | Command::Uninstall
             | Command::Explain { .. }

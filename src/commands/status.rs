@@ -17,7 +17,7 @@ use crate::layout::fitted;
 use crate::live::{Ledgers, WallClock, kube_failure, pause};
 use crate::ports::{Clock, LedgerStore};
 use crate::report::Said;
-use crate::show::{self, Status};
+use crate::show::{self, Status, StoredRequests};
 
 /// Pause between two reads of `--watch`: the status itself is written every ten seconds.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -31,6 +31,7 @@ struct Read {
     control: Option<crate::domain::observation::Control>,
     own_pdb: bool,
     runner: Option<crate::domain::observation::Runner>,
+    requests: StoredRequests,
 }
 
 /// Status as text, and the bytes of the run.
@@ -129,6 +130,7 @@ async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<Shown, Exit> {
         control: read.control.as_ref(),
         own_pdb: read.own_pdb,
         runner: read.runner.as_ref(),
+        requests: Some(&read.requests),
         said: read.said.as_ref(),
         now,
     };
@@ -148,5 +150,17 @@ async fn read(k8s: &K8s) -> Result<Read, K8sError> {
         control: k8s.read_control().await?,
         own_pdb: k8s.own_pdb().await?.is_some(),
         runner: k8s.runner(WallClock.now()).await?,
+        requests: requests(k8s).await?,
     })
+}
+
+/// Reads the requests to remove OSDs, and the fsids that tell whether one is void.
+async fn requests(k8s: &K8s) -> Result<StoredRequests, K8sError> {
+    let requests = k8s.read_requests().await?;
+    if requests.removals.is_empty() {
+        return Ok(StoredRequests { requests, ..StoredRequests::default() });
+    }
+    // A person who may not list the Deployments sees the requests all the same.
+    let deployed = k8s.deployed_fsids().await.unwrap_or_default();
+    Ok(StoredRequests { requests, deployed })
 }

@@ -14,6 +14,12 @@ const CEPHCLUSTER: &str = "CEPHCLUSTER";
 pub const RUN_AGAIN: &str =
     "kubectl -n NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)";
 
+/// Command that starts a run that removes the OSDs whose removal was requested.
+pub const RUN_REMOVALS: &str = "osd-migrate -n NAMESPACE run --removals";
+
+/// Option that confirms the request of a removal.
+pub const REMOVE_CONFIRMED: &str = "--confirm yes-really-remove-osds";
+
 /// Command that fences the CephCluster before an edit of it.
 pub const FENCE: &str = "osd-migrate -n NAMESPACE fence";
 

@@ -48,6 +48,8 @@ impl fmt::Display for Rate {
 pub struct Totals {
     /// OSDs to migrate, now or later.
     pub to_migrate: usize,
+    /// OSDs to remove, as requested, now or later.
+    pub to_remove: usize,
     /// OSDs in progress.
     pub in_progress: usize,
     /// Quarantined OSDs.
@@ -58,11 +60,12 @@ pub struct Totals {
     pub not_selected: usize,
     /// OSDs that are as declared.
     pub as_declared: usize,
-    /// Bytes that move: those on the OSDs to migrate, and twice those on OSDs that are emptied.
+    /// Bytes that move: those on the OSDs to migrate or to remove, and twice those on OSDs that are emptied and
+    /// recreated.
     pub bytes: u64,
-    /// OSDs to migrate whose bytes are not known.
+    /// OSDs to migrate or to remove whose bytes are not known.
     pub unknown: usize,
-    /// Time that the OSDs to migrate take, one after the other.
+    /// Time that the OSDs to migrate or to remove take, one after the other.
     pub time: TimeDelta,
 }
 
@@ -76,7 +79,9 @@ impl Totals {
                 (Now::Quarantined { .. }, _) => totals.quarantined += 1,
                 (Now::Refused(_), _) | (Now::Nothing, Class::Refused(_)) => totals.refused += 1,
                 (Now::Next | Now::Waits(_), _) => {
-                    totals.to_migrate += 1;
+                    let is_removal = line.removal.is_some();
+                    let number = if is_removal { &mut totals.to_remove } else { &mut totals.to_migrate };
+                    *number += 1;
                     totals.unknown += usize::from(line.used_bytes.is_none());
                     let bytes = line.moved_bytes().unwrap_or(0);
                     totals.bytes = totals.bytes.saturating_add(bytes);
@@ -93,6 +98,7 @@ impl Totals {
     /// Returns the summary in one line.
     pub fn sentence(&self, rate: Rate) -> String {
         let all = self.to_migrate
+            + self.to_remove
             + self.in_progress
             + self.quarantined
             + self.refused
@@ -101,6 +107,7 @@ impl Totals {
         let part = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
         let parts: Vec<String> = [
             Some(format!("{} of {all} OSDs to migrate", self.to_migrate)),
+            part(self.to_remove, "to remove"),
             part(self.in_progress, "in progress"),
             part(self.quarantined, "quarantined"),
             part(self.refused, "refused"),
@@ -111,7 +118,7 @@ impl Totals {
         .flatten()
         .collect();
         let parts = parts.join(", ");
-        if self.to_migrate == 0 {
+        if self.to_migrate + self.to_remove == 0 {
             return parts;
         }
         let unknown = part(self.unknown, "OSDs of unknown size not counted");

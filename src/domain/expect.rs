@@ -43,9 +43,9 @@ pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
     passes(Guard::OkToStop, verdict.ok)
 }
 
-/// Returns whether the OSD may be stopped: it is up with the expected fsid.
-pub fn to_stop_up(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
-    slot.is_some_and(|slot| passes(Guard::StopExpects, slot.up && slot.fsid == Some(fsid)))
+/// Returns whether the OSD may be stopped: it is up, or dead, as it was at the decision, with the expected fsid.
+pub fn to_stop_as_seen(slot: Option<&Slot>, fsid: OsdFsid, up: bool) -> bool {
+    slot.is_some_and(|slot| passes(Guard::StopExpects, slot.up == up && slot.fsid == Some(fsid)))
 }
 
 /// Returns whether the Deployment is the observed one, and not a recreated one.

@@ -219,6 +219,13 @@ impl Policy {
         self.removals && !self.only_new && !self.leaves && self.fence.is_none()
     }
 
+    /// Returns whether this run finishes the removals that an earlier run has begun.
+    ///
+    /// A run for new OSDs, or one that only fences, is not asked about removals.
+    pub fn finishes_removals(&self) -> bool {
+        self.removals || self.only_new || self.fence.is_some()
+    }
+
     /// Returns whether work on an OSD may start at this time.
     pub fn is_open_at(&self, at: DateTime<Utc>) -> bool {
         self.windows.is_open_at(at)

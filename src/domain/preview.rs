@@ -11,9 +11,10 @@ use super::osd::pvc::PerPvc;
 use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
 use super::places::Place;
 use super::plan::{
-    Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd, line_of_pvcs,
+    Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd, line_of_pvcs, removals,
 };
 use super::policy::Policy;
+use super::removal::DiskAfter;
 use super::view::View;
 
 /// One line of the table that `plan` prints.
@@ -46,6 +47,8 @@ pub struct Line {
     pub used_bytes: Option<u64>,
     /// Emptying before the stop; none if the OSD is stopped with its data.
     pub emptied: Option<Emptied>,
+    /// State that the disk gets, if the OSD is to be removed, as requested.
+    pub removal: Option<DiskAfter>,
     /// Strategy, in words.
     pub strategy: &'static str,
     /// Whether the OSD can be migrated now.
@@ -53,9 +56,9 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns the bytes that the migration moves: those of an OSD that is emptied move away, and back.
+    /// Returns the bytes that move: those of an OSD that is emptied move away, and back if it is not removed.
     pub fn moved_bytes(&self) -> Option<u64> {
-        let times = if self.emptied.is_some() { 2 } else { 1 };
+        let times = if self.emptied.is_some() && self.removal.is_none() { 2 } else { 1 };
         self.used_bytes.map(|bytes| bytes.saturating_mul(times))
     }
 }
@@ -116,10 +119,12 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let kind = class.migrates();
+            let removal = removal_of(osd, record, view);
+            let kind = class.migrates().filter(|_| removal.is_none());
             let target = classify::target_of(osd, seen).filter(|_| kind.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
-            let is_emptied = record.map_or(emptied.contains(&osd), |record| record.empty.is_some());
+            let is_emptied =
+                removal.is_some() || record.map_or(emptied.contains(&osd), |record| record.empty.is_some());
             let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
             let db = match (record, &onto) {
                 (Some(record), _) => record.db.clone(),
@@ -144,13 +149,29 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                     Some(record) => record.used_bytes,
                     None => slot.and_then(|slot| slot.used_bytes),
                 },
-                strategy: strategy(kind, view.selects(osd), is_emptied, &now),
+                strategy: match removal {
+                    Some(_) => "emptied, removed",
+                    None => strategy(kind, view.selects(osd), is_emptied, &now),
+                },
+                removal,
                 emptied: is_emptied.then(|| price(osd, seen)),
                 class,
                 now,
             }
         })
         .collect()
+}
+
+/// Returns the state that the disk of an OSD gets which is to be removed, or is being removed.
+fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<DiskAfter> {
+    match record.map(|record| &record.strategy) {
+        Some(Strategy::Removal { disk, .. }) => Some(*disk),
+        Some(_) => None,
+        None => {
+            let requested = view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?);
+            requested.map(|request| request.disk)
+        }
+    }
 }
 
 fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {
@@ -223,7 +244,9 @@ fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> Previews {
     let mut emptied = BTreeSet::new();
     let own = Own::of(&gate::accepted(view), view.seen);
     let for_all = for_all(&own, view);
-    let mut first = view.ledger.in_flight().map(|record| record.osd).next();
+    let first = view.ledger.in_flight().map(|record| record.osd).next();
+    let (removals, mut first) = removals(&own, first, view);
+    found.extend(removals.into_iter().map(|(osd, gate)| (osd, of_removal(gate))));
     for (osd, _) in candidates(view) {
         let Some(node) = view.node_of(osd) else {
             continue;
@@ -284,6 +307,14 @@ fn cannot_be_emptied(osd: OsdId, view: View<'_>) -> Option<Reason> {
     })
 }
 
+fn of_removal(gate: Gate) -> Now {
+    match why(gate) {
+        None => Now::Next,
+        Some(reason) if reason.is_permanent() => Now::Refused(reason),
+        Some(reason) => Now::Waits(reason),
+    }
+}
+
 fn of_record(record: &Record) -> Now {
     match &record.quarantine {
         Some(quarantine) => Now::Quarantined { why: quarantine.why.clone() },
@@ -320,7 +351,8 @@ fn why(gate: Gate) -> Option<Reason> {
 /// Returns the lines that a person approves: OSDs that are to be migrated or in progress, and disks and PVCs
 /// that become OSDs.
 pub fn plan_lines(lines: &[Line], new: (&Disks, &[Place]), view: View<'_>) -> PlanLines {
-    let osds = lines.iter().filter(|line| match line.now {
+    // A plan that is approved confirms no removal: the request does.
+    let osds = lines.iter().filter(|line| line.removal.is_none()).filter(|line| match line.now {
         Now::Next | Now::Waits(_) | Now::InFlight | Now::Refused(Reason::ChangedSincePlan { .. }) => true,
         Now::Nothing | Now::Quarantined { .. } | Now::Refused(_) => false,
     });

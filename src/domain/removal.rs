@@ -52,6 +52,9 @@ pub struct RemovalRequest {
     /// State that its disk gets.
     #[serde(default)]
     pub disk: DiskAfter,
+    /// The id is kept for a new disk: its slot stays destroyed. Only of an OSD that is dead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_id: bool,
     /// When it was requested.
     pub since: Option<DateTime<Utc>>,
 }

@@ -48,7 +48,9 @@ impl Stage {
             "rebuild" | "restore-slot" => Self::Rebuild,
             "new" | "left-to-rook" => Self::Start,
             "up" if self == Self::Start => Self::Backfill,
-            "closing" | "uncleared" | "clear" | "not-emptied" => Self::CleanUp,
+            "closing" | "uncleared" | "clear" | "not-emptied" | "wipe" | "disk-left" | "removed" => {
+                Self::CleanUp
+            }
             "quarantine" => Self::Quarantine,
             _ => self,
         }

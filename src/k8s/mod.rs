@@ -47,6 +47,8 @@ pub use own::lease::{Holder, LEASE, LeaseOutcome};
 pub use own::ledger_map::{LEDGER, STATUS};
 pub use own::own_pod::{More, Own, PodEnv};
 pub use own::plan_map::PLAN;
+pub use own::requests_map::REQUESTS;
+pub(crate) use own::requests_map::key as request_key;
 pub use own::run_job::{CRON_JOB, Started};
 pub use rook::ceph_cluster::FENCE;
 pub use rook::mon_access::{Key, MonAccess};

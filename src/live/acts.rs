@@ -37,9 +37,9 @@ impl Live {
     pub(super) async fn act_on_kube(&mut self, act: &KubeAct) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         let done = match act {
-            KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied } => {
+            KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied, up } => {
                 let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
-                return self.stop(*osd, *fsid, record, (deployment, *generation), &precondition).await;
+                return self.stop(*osd, (*fsid, *up), record, (deployment, *generation), &precondition).await;
             }
             KubeAct::Deploy(deploy) => return self.deploy(deploy).await,
             KubeAct::Adopt(deploy) => return self.adopt(deploy).await,

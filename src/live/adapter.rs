@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::ceph::Ceph;
+use crate::ceph::{Ceph, Needs};
 use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
@@ -58,6 +58,8 @@ pub struct Live {
     pub(super) own: Option<Arc<Own>>,
     pub(super) ceph: Option<Session>,
     pub(super) ceph_timeout: Duration,
+    /// Capabilities that the user of osd-migrate needs for the acts of this process so far.
+    pub(super) needs: Needs,
     /// Commands sent by closed sessions, for the statistics.
     pub(super) commands_before: u64,
     /// Declaration from the observation on which the current act was decided. It is what gets rendered.
@@ -74,6 +76,7 @@ impl Live {
             own: None,
             ceph: None,
             ceph_timeout,
+            needs: Needs::default(),
             commands_before: 0,
             declared: None,
             pdb_rejected: None,
@@ -117,7 +120,7 @@ impl Live {
     pub(super) async fn stop(
         &mut self,
         osd: OsdId,
-        fsid: OsdFsid,
+        (fsid, up): (OsdFsid, bool),
         record: &RecordId,
         (uid, generation): (&str, i64),
         precondition: &DataPrecondition,
@@ -134,8 +137,9 @@ impl Live {
         if let Err(reason) = expect::precondition(precondition, &seen) {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
-        if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
-            return Err(passing(format!("{osd} was not stopped: it is no longer up with fsid {fsid}")));
+        if !expect::to_stop_as_seen(seen.slots.get(&osd), fsid, up) {
+            let state = if up { "up" } else { "down" };
+            return Err(passing(format!("{osd} was not stopped: it is no longer {state} with fsid {fsid}")));
         }
         self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
     }
@@ -283,7 +287,7 @@ impl Cluster for Live {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
         if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {
-            self.act_as_own_user().await?;
+            self.act_as_own_user(act).await?;
         }
         #[cfg(feature = "failpoint")]
         crate::failpoint::pause_before("late-", act);

@@ -1,6 +1,7 @@
 //! Session with Ceph, and its key: that of `client.osd-migrate`, which the first act creates (ADR 0019).
 
-use crate::ceph::{self, Ceph, CephError, Connection, Secret};
+use crate::ceph::{self, Ceph, CephError, Connection, Needs, Secret};
+use crate::domain::act::{Act, CephAct};
 use crate::k8s::MonAccess;
 use crate::live::adapter::{Live, Session};
 use crate::live::failure::{ceph_failure, kube_failure};
@@ -22,8 +23,14 @@ impl Live {
     /// Prepares an act: the session becomes that of the user of osd-migrate, which is created if it is
     /// missing.
     ///
-    /// No observation creates the user, so a command that only observes changes nothing.
-    pub(super) async fn act_as_own_user(&mut self) -> Result<(), Failure> {
+    /// No observation creates the user, so a command that only observes changes nothing. The first purge of a
+    /// run adds its capability to the user, and opens a session that has it.
+    pub(super) async fn act_as_own_user(&mut self, act: &Act) -> Result<(), Failure> {
+        let purges = matches!(act, Act::Ceph(CephAct::Purge { .. }));
+        if purges && self.needs != Needs::Purge {
+            self.needs = Needs::Purge;
+            self.close();
+        }
         self.session().await?;
         if self.ceph.as_ref().is_some_and(|session| session.borrowed) {
             self.close();
@@ -41,7 +48,8 @@ impl Live {
         if !of_rook {
             return Ok(Session { ceph: first, borrowed: false });
         }
-        let own = if acts { first.make_own_user().await.map(Some) } else { first.own_user().await };
+        let needs = self.needs;
+        let own = if acts { first.make_own_user(needs).await.map(Some) } else { first.own_user(needs).await };
         let Some(key) = own.map_err(ceph_failure)? else {
             return Ok(Session { ceph: first, borrowed: true });
         };

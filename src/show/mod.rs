@@ -11,6 +11,7 @@ mod preflight;
 mod progress;
 mod removal;
 mod report;
+mod requests;
 mod status;
 mod table;
 mod windows;
@@ -25,5 +26,6 @@ pub use preflight::{
 };
 pub use removal::{removal_json, removal_text};
 pub use report::{Report, report_html, report_json, report_text};
+pub use requests::{StoredRequests, ToRemove, kept, requested_text, too_late};
 pub use status::{Status, control_changed, status_json, status_text};
 pub use windows::{windows_json, windows_text};

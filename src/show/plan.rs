@@ -15,6 +15,7 @@ use crate::domain::preview::{self, Emptied, Line, Now};
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
 use crate::show::document::API_VERSION;
+use crate::show::requests::becomes;
 use crate::show::table::quarantined_text;
 use crate::show::{disks, places};
 
@@ -58,7 +59,7 @@ impl Plan<'_> {
         let usual = [
             line.osd.to_string(),
             line.host.clone(),
-            line.class.to_string(),
+            why(line),
             line.becomes.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             device(line, self.devices),
             line.used_bytes.map_or_else(|| "-".to_owned(), size),
@@ -99,6 +100,7 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
     }
     parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
     parts.extend(emptied_first(lines));
+    parts.extend(removed(lines));
     parts.extend(lines.iter().filter_map(price));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
@@ -116,6 +118,7 @@ pub fn plan_text(plan: &Plan<'_>, detail: PlanDetail) -> String {
 /// Returns the names of the OSDs to migrate, one a line.
 pub fn plan_names(plan: &Plan<'_>) -> String {
     let to_migrate = plan.lines.iter().filter(|line| matches!(line.now, Now::Next | Now::Waits(_)));
+    let to_migrate = to_migrate.filter(|line| line.removal.is_none());
     to_migrate.map(|line| line.osd.to_string()).collect::<Vec<_>>().join("\n")
 }
 
@@ -132,11 +135,34 @@ fn now(now: &Now) -> String {
     }
 }
 
+/// Returns why something is done with an OSD.
+fn why(line: &Line) -> String {
+    if line.removal.is_some() { "removal requested".to_owned() } else { line.class.to_string() }
+}
+
+/// Names the OSDs to remove, with what becomes of their disks.
+fn removed(lines: &[Line]) -> Option<String> {
+    let named = |line: &Line| Some(format!("{} (its disk {})", line.osd, becomes(line.removal?)));
+    let osds: Vec<String> = lines.iter().filter_map(named).collect();
+    (!osds.is_empty()).then(|| {
+        format!(
+            "Emptied and removed, as requested: {}. To keep one: osd-migrate -n NAMESPACE keep {}",
+            osds.join(", "),
+            lines
+                .iter()
+                .find(|line| line.removal.is_some())
+                .map(|line| line.osd.to_string())
+                .unwrap_or_default()
+        )
+    })
+}
+
 /// Names the OSDs to migrate that are emptied before their stop.
 fn emptied_first(lines: &[Line]) -> Option<String> {
     /// OSDs that are named. The column STRATEGY of `-o wide` shows all of them.
     const NAMED: usize = 20;
-    let is_emptied = |line: &&Line| line.emptied.is_some() && matches!(line.now, Now::Next | Now::Waits(_));
+    let is_migrated = |line: &Line| line.removal.is_none() && matches!(line.now, Now::Next | Now::Waits(_));
+    let is_emptied = |line: &&Line| line.emptied.is_some() && is_migrated(line);
     let osds: Vec<&OsdId> = lines.iter().filter(is_emptied).map(|line| &line.osd).collect();
     let more = osds.len().checked_sub(NAMED).filter(|more| *more > 0);
     let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
@@ -150,7 +176,8 @@ fn price(line: &Line) -> Option<String> {
     let Emptied { moved_bytes, fullest } = line.emptied.as_ref()?;
     let fullest = fullest.map(|(osd, percent)| format!("; the fullest OSD then: {osd}, {percent} %"));
     let (osd, bytes, fullest) = (line.osd, size((*moved_bytes)?), fullest.unwrap_or_default());
-    Some(format!("{osd} is emptied first: {bytes} move, and back{fullest}"))
+    let back = if line.removal.is_some() { "" } else { ", and back" };
+    Some(format!("{osd} is emptied first: {bytes} move{back}{fullest}"))
 }
 
 /// Returns the target of an OSD in a directory.
@@ -204,7 +231,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
             "osd": line.osd,
             "host": line.host,
             "class": line.class.code(),
-            "why": line.class.to_string(),
+            "why": why(line),
             "becomes": line.becomes,
             "device": device(line, devices),
             "pvc": line.pvc,
@@ -221,6 +248,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
                 "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
+            "removal": line.removal,
             "emptied": line.emptied.as_ref().map(|emptied| json!({
                 "movedBytes": emptied.moved_bytes,
                 "fullest": emptied.fullest.map(|(osd, percent)| json!({ "osd": osd, "percent": percent })),
@@ -238,6 +266,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
         "hash": hash.map(ToString::to_string),
         "summary": {
             "toMigrate": totals.to_migrate,
+            "toRemove": totals.to_remove,
             "inProgress": totals.in_progress,
             "quarantined": totals.quarantined,
             "refused": totals.refused,

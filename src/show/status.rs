@@ -17,6 +17,7 @@ use crate::show::disks;
 use crate::show::document::API_VERSION;
 use crate::show::fence::{fence_text, fenced_since};
 use crate::show::progress::{progress_json, progress_lines, said_json};
+use crate::show::requests::{StoredRequests, requests_json, requests_text};
 use crate::show::table::{age, quarantined_text};
 
 /// Content of `status`.
@@ -31,6 +32,8 @@ pub struct Status<'a> {
     pub own_pdb: bool,
     /// Runner that acquired the Lease last.
     pub runner: Option<&'a Runner>,
+    /// Requests to remove OSDs.
+    pub requests: Option<&'a StoredRequests>,
     /// Last event of a run.
     pub said: Option<&'a Said>,
     /// Present time.
@@ -56,6 +59,7 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
     } else {
         parts.push(open_records(status).text(width));
     }
+    parts.extend(status.requests.and_then(|stored| requests_text(stored, ledger, status.now, width)));
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
         parts.push(quarantined_text(record.osd, why));
@@ -150,7 +154,7 @@ fn open_records(status: &Status<'_>) -> Rows {
         table.add([
             record.osd.to_string(),
             record.node.to_string(),
-            record.class.to_string(),
+            why(record),
             word,
             since.map_or_else(|| "-".to_owned(), |at| age(at, status.now)),
             device.unwrap_or_else(|| "-".to_owned()),
@@ -167,7 +171,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
             "osd": record.osd,
             "record": record.id,
             "node": record.node,
-            "why": record.class.to_string(),
+            "why": why(record),
             "milestone": word,
             "since": since,
             "emptying": emptying_json(record, status),
@@ -195,6 +199,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
             json!({ "job": job, "pod": pod, "renewedAt": renewed_at, "alive": is_alive })
         }),
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
+        "requests": requests_json(status.requests, status.ledger),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,
         "fencedSince": fenced_since(status.ledger),
@@ -229,6 +234,11 @@ fn emptying_json(record: &Record, status: &Status<'_>) -> Option<Value> {
     }))
 }
 
+/// Returns why an OSD is in progress.
+fn why(record: &Record) -> String {
+    if record.is_removal() { "removal requested".to_owned() } else { record.class.to_string() }
+}
+
 /// Returns the last saved milestone of a record in words, and its time.
 fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<Utc>>) {
     if Stage::of(record) == Stage::Emptying {
@@ -238,6 +248,10 @@ fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<U
     }
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), None) };
     let words = match word.as_str() {
+        "removed" => "cleaning up",
+        "stop" | "pgs-gone" | "down" | "wipe-blocked" | "wipe" | "disk-left" if record.is_removal() => {
+            "removing"
+        }
         "record" => "recorded, inspecting its disk",
         "inspect" => "inspecting its disk",
         "proof" if record.empty.is_some() => "disk proven, emptying is next",

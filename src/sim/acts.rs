@@ -81,9 +81,9 @@ impl World {
                 self.unset_osd_flags(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Kube(KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied }) => {
+            Act::Kube(KubeAct::Stop { osd, fsid, record, deployment, generation, accepted, emptied, up }) => {
                 let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
-                self.stop(*osd, *fsid, record, (deployment, *generation), &precondition)
+                self.stop(*osd, (*fsid, *up), record, (deployment, *generation), &precondition)
             }
             Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }) => {
                 self.mark_out(*osd, (*fsid, *up_from), record, accepted)
@@ -278,7 +278,7 @@ impl World {
     fn stop(
         &mut self,
         osd: OsdId,
-        fsid: OsdFsid,
+        (fsid, up): (OsdFsid, bool),
         record: &RecordId,
         version: (&str, i64),
         precondition: &DataPrecondition,
@@ -287,8 +287,8 @@ impl World {
             return refuse("ok-to-stop refuses");
         }
         self.still_allowed(Some(precondition))?;
-        if !expect::to_stop_up(self.ceph.slots.get(&osd), fsid) {
-            return refuse("it is no longer up with that fsid");
+        if !expect::to_stop_as_seen(self.ceph.slots.get(&osd), fsid, up) {
+            return refuse("it is no longer up, or down, with that fsid");
         }
         let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
         if !expect::same_deployment(&daemon.uid, version.0) {

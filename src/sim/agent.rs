@@ -12,6 +12,7 @@ use crate::domain::proof::proven::old_is_proven;
 use crate::domain::proof::same_disk::{same_content_for, same_device};
 use crate::domain::proof::verdict::{Verdict, misplaced_is_purged};
 use crate::sim::stage::{Agent, Stage};
+use crate::sim::wipe::is_wiped;
 use crate::sim::world::{Disk, Effect, World, fsid_on};
 
 /// Returns the capabilities of the images of 16.2.15.
@@ -38,6 +39,10 @@ impl World {
             Stage::Waiting => self.agent_starts(job, request),
             Stage::Inspected { disk, content } => self.agent_opens(job, request, disk, &content),
             Stage::Proven { disk } => self.agent_buries(job, request, disk),
+            Stage::Buried { disk } if request.task == NodeTask::Wipe => {
+                self.agent_blanks(job, request, &disk);
+                Vec::new()
+            }
             Stage::Buried { disk } => match self.clear_part(job, request) {
                 Some(effects) => effects,
                 None => self.agent_issues_fsid(job, request, disk, false),
@@ -109,6 +114,10 @@ impl World {
             return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
         };
         let (name, content) = (name.clone(), disk.content.clone());
+        if request.task == NodeTask::Wipe && is_wiped(request, &content) {
+            self.advance(job, Stage::Reporting { problem: None });
+            return Vec::new();
+        }
         match self.judge(request, disk) {
             Verdict::Done if request.task == NodeTask::RestoreSlot => {
                 let given = fsid_on(&content).map(|fsid| self.osd_new(fsid, request.osd, true));
@@ -118,7 +127,7 @@ impl World {
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
             Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable
-                if request.task == NodeTask::Rebuild =>
+                if matches!(request.task, NodeTask::Rebuild | NodeTask::Wipe) =>
             {
                 self.advance(job, Stage::Inspected { disk: name, content });
             }
@@ -241,7 +250,9 @@ impl World {
                 record: request.record.clone(),
             },
         );
-        (disk.proof, disk.held_by) = (None, None);
+        disk.proof = None;
+        // A rebuild closes the disk for ceph-volume; a wipe continues on the open disk.
+        disk.held_by = disk.held_by.take().filter(|_| request.task == NodeTask::Wipe);
         if let Some(fsid) = fsid_on(&was) {
             self.forget_store(fsid);
         }

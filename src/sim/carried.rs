@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
+use crate::domain::inspection::{Content, Evidence, Inspection, KernelDisk, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
 use crate::domain::proof::finding::DiskFinding;
@@ -11,6 +11,15 @@ use crate::domain::proof::same_disk::{candidates, same_content_for, same_for};
 use crate::domain::proof::verdict::{Verdict, unless_unreadable, verdict};
 use crate::sim::agent::able;
 use crate::sim::world::{Disk, World, fsid_on};
+
+/// Returns a disk as its kernel shows it.
+pub fn kernel_disk(name: &str, disk: &Disk) -> KernelDisk {
+    KernelDisk {
+        node: format!("/dev/{name}"),
+        device_type: "hdd".to_owned(),
+        links: disk.identity.by_id.iter().map(|id| format!("/dev/disk/by-id/{id}")).collect(),
+    }
+}
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
@@ -48,7 +57,10 @@ impl World {
             db_path: None,
             wal_path: None,
         });
-        Inspection { content, evidence, capability: able(), volume, kernel: None }
+        // The kernel's view of the disk matters only for what the CephCluster selects.
+        let of_removed = found.filter(|_| request.after.is_some());
+        let kernel = of_removed.map(|(name, disk)| kernel_disk(name, disk));
+        Inspection { content, evidence, capability: able(), volume, kernel }
     }
 
     pub(super) fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {

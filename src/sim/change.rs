@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
 use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::domain::removal::DiskAfter;
 use crate::sim::agent;
 use crate::sim::example;
 use crate::sim::faults::foreign_fsid;
@@ -130,6 +131,8 @@ impl World {
             | Happening::PersonOuts(_)
             | Happening::PersonIns(_)
             | Happening::PersonReweighs(_)
+            | Happening::PersonRequests(_)
+            | Happening::PersonKeeps(_)
             | Happening::PersonPurges(_)
             | Happening::PersonReregisters(_)
             | Happening::IdTakenExternally
@@ -240,6 +243,10 @@ impl World {
             }
             Happening::PersonReweighs(osd) => {
                 self.crush_reweight(*osd, example::THEIR_WEIGHT);
+            }
+            Happening::PersonRequests(osd) => self.request_removal(*osd, DiskAfter::Wipe),
+            Happening::PersonKeeps(osd) => {
+                self.kube.requests.removals.remove(osd);
             }
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();

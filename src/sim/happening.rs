@@ -85,6 +85,10 @@ pub enum Happening {
     PersonIns(OsdId),
     /// A person gives an OSD another CRUSH weight.
     PersonReweighs(OsdId),
+    /// A person requests the removal of an OSD.
+    PersonRequests(OsdId),
+    /// A person withdraws the request.
+    PersonKeeps(OsdId),
     /// Another OSD's directory replaces the one on this disk.
     DirectoryReplaced(String),
     /// The balancer gives a PG an upmap.
@@ -217,6 +221,8 @@ impl fmt::Display for Happening {
             Self::PersonOuts(osd) => write!(f, "a person marks {osd} out"),
             Self::PersonIns(osd) => write!(f, "a person marks {osd} in"),
             Self::PersonReweighs(osd) => write!(f, "a person changes the CRUSH weight of {osd}"),
+            Self::PersonRequests(osd) => write!(f, "a person requests the removal of {osd}"),
+            Self::PersonKeeps(osd) => write!(f, "a person keeps {osd}"),
             Self::DirectoryReplaced(disk) => {
                 write!(f, "a person replaces the directory on {disk} with that of another OSD")
             }

@@ -14,6 +14,7 @@
 //! | `kube` | Deployments, pods, node Jobs and the objects of a record | Kubernetes 1.34 |
 //! | `rook` | effects of a reconcile by Rook on OSDs | 1.20.6, and its sources |
 //! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
+//! | `wipe` | end of the wipe of a disk whose OSD is removed | |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
 //! | `attach` | volumes that are attached to the node of their pod | Kubernetes 1.34 |
@@ -53,9 +54,11 @@ mod rook;
 pub mod schedule;
 mod stage;
 mod stumble;
+mod wipe;
 mod world;
 
 pub use acts::Read;
+pub use carried::kernel_disk;
 pub use disturbance::Disturbance;
 pub use happening::{Around, Happening};
 pub use mon::MonError;

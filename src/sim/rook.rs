@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Operator, Slot, SlotState};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{OsdFsid, OsdId, Weight};
 use crate::sim::kube::after;
 use crate::sim::world::World;
 
@@ -18,6 +18,9 @@ pub enum Rook {
     Hydrates(OsdId),
     /// Rook, without a fence, migrates an OSD itself, if the CephCluster confirms it and all PGs are clean.
     Migrates(OsdId),
+    /// Rook, without a fence, resets the CRUSH weight of an OSD that has weight 0
+    /// (`allowOsdCrushWeightUpdate`, `ResizeOsdCrushWeight`).
+    ResetsWeight(OsdId),
     /// Rook reads a CephCluster with a fence, skips it and reports that.
     Skips,
     /// Rook's drain controller, which knows no fence, reads the state of the OSDs and adjusts its
@@ -31,6 +34,7 @@ impl fmt::Display for Rook {
             Self::Starts(osd) => write!(f, "Rook scales the Deployment of {osd} to 1"),
             Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and creates its Deployment"),
             Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
+            Self::ResetsWeight(osd) => write!(f, "Rook resets the CRUSH weight of {osd}"),
             Self::Skips => f.write_str("Rook skips the fenced CephCluster"),
             Self::Pdbs => f.write_str("Rook updates its PodDisruptionBudgets"),
         }
@@ -53,6 +57,7 @@ impl World {
             found.extend(stopped.map(|(osd, _)| Rook::Starts(*osd)));
             found.extend(self.undeployed().map(Rook::Hydrates));
             found.extend(self.rook_would_migrate().map(Rook::Migrates));
+            found.extend(self.weightless().map(Rook::ResetsWeight));
         }
         found
     }
@@ -62,6 +67,7 @@ impl World {
             Rook::Starts(osd) => self.scale_keeping_mark(osd, 1),
             Rook::Hydrates(osd) => self.rook_deploys(osd),
             Rook::Migrates(osd) => self.rook_migrates(osd),
+            Rook::ResetsWeight(osd) => self.crush_reweight(osd, Weight::ONE),
             Rook::Skips => self.rook_skips(),
             Rook::Pdbs => self.rook_reconciles_pdb(),
         }
@@ -111,6 +117,15 @@ impl World {
         let is_registered = |slot: &Slot| slot.state != SlotState::Destroyed;
         let bare = self.ceph.slots.iter().filter(|(osd, _)| !self.kube.daemons.contains_key(osd));
         bare.filter(move |(_, slot)| is_registered(slot) && is_found(slot)).map(|(osd, _)| *osd)
+    }
+
+    /// Returns the OSDs whose CRUSH weight Rook would reset: relative to 0 each difference is above its limit.
+    fn weightless(&self) -> impl Iterator<Item = OsdId> {
+        let resets = self.kube.declaration.resets_weights;
+        let has_none = |slot: &Slot| slot.crush.is_some() && !slot.has_weight();
+        let exists = |slot: &Slot| slot.state == SlotState::Exists;
+        let slots = self.ceph.slots.iter().filter(move |_| resets);
+        slots.filter(move |(_, slot)| exists(slot) && has_none(slot)).map(|(osd, _)| *osd)
     }
 
     fn rook_deploys(&mut self, osd: OsdId) {

@@ -29,7 +29,9 @@ pub enum Stage {
         /// Disk.
         disk: String,
     },
-    /// The tombstone is written, the rest is wiped, the disk closed; ceph-volume starts.
+    /// The tombstone is written. For a rebuild the rest is wiped, and the disk closed: ceph-volume starts.
+    ///
+    /// A disk that is only wiped is still open.
     Buried {
         /// Disk.
         disk: String,

@@ -1,7 +1,7 @@
 //! Failures of ceph-volume inside a node agent.
 
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::inspection::NodeProblem;
+use crate::domain::inspection::{NodeProblem, NodeTask};
 use crate::sim::stage::Stage;
 use crate::sim::world::{Effect, World};
 
@@ -33,6 +33,9 @@ impl World {
         let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
         let request = &agent.request;
         let failed = || NodeProblem::Failed("ceph-volume failed".to_owned());
+        if request.task == NodeTask::Wipe {
+            return self.fails(job, NodeProblem::Failed("the wipe failed".to_owned()));
+        }
         let issued = match &agent.stage {
             Stage::Registered { id, .. } | Stage::Labelled { id, .. } => Some(*id),
             Stage::Waiting

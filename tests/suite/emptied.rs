@@ -136,8 +136,16 @@ fn status_shows_what_is_left_on_an_osd_that_is_emptied() {
     };
     let of = |world: &World, said: Option<&Said>| {
         let (ledger, now) = (&world.ledger, noon() + chrono::TimeDelta::minutes(5));
-        let status =
-            Status { names: names(), ledger, control: None, own_pdb: false, runner: None, said, now };
+        let status = Status {
+            names: names(),
+            ledger,
+            control: None,
+            own_pdb: false,
+            runner: None,
+            requests: None,
+            said,
+            now,
+        };
         (show::status_text(&status, Width::Unknown), show::status_json(&status))
     };
     let moving = emptied(&["emptying", "marked-out"], None);

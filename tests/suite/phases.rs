@@ -34,11 +34,15 @@ fn all() -> impl Iterator<Item = Facts> {
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
     enums.flat_map(|(slot, disk, daemon)| {
         // Four strategies; the data of an available disk stays, and that of an OSD that is removed moves.
-        let kinds = (0_u32..1 << 14).filter(|bits| (bits >> 11).count_ones() <= 1);
+        let kinds = (0_u32..1 << 15).filter(|bits| match bits >> 11 {
+            // A dead OSD is one that is removed.
+            0b1100 => true,
+            strategy => strategy.count_ones() <= 1 && strategy != 0b1000,
+        });
         let kinds = kinds.flat_map(|bits| DATA.map(|data| (bits, data)));
         let moves = |bits: u32, data: DataFact| match bits >> 11 {
             0b001 => data == DataFact::Stays,
-            0b100 => data != DataFact::Stays,
+            0b100 | 0b1100 => data != DataFact::Stays,
             _ => true,
         };
         kinds.filter(move |(bits, data)| moves(*bits, *data)).map(move |(bits, data)| {
@@ -47,6 +51,7 @@ fn all() -> impl Iterator<Item = Facts> {
                 new: bit(11),
                 directory: bit(12),
                 removal: bit(13),
+                dead: bit(14),
                 busy: false,
                 slot,
                 up: bit(0),
@@ -93,6 +98,8 @@ fn is_possible(f: &Facts) -> bool {
         // blank.
         && implies(f.new, f.slot != SlotFact::Old && f.disk != DiskFact::Old && f.placed && !f.stopped)
         && implies(f.disk == DiskFact::Blank, f.new || f.directory || f.removal)
+        // The disk of a dead OSD is not read.
+        && implies(f.dead, f.disk == DiskFact::Old && f.proven)
         // No fsid is issued for an OSD that is removed.
         && implies(f.removal, !f.issued)
         // PGs become clean only on a daemon that is up.
@@ -149,7 +156,7 @@ fn is_foreign(f: &Facts) -> bool {
             let other_disk =
                 inspected && f.disk != DiskFact::Old && (!f.directory || f.disk == DiskFact::Blank);
             let other_daemon = f.disk == DiskFact::Old && f.proven && f.daemon != DaemonFact::Old;
-            f.up && f.wanted && (other_disk || other_daemon)
+            (f.up || f.dead) && f.wanted && (other_disk || other_daemon)
         }
         // osd-migrate stopped the OSD, and the OSD is down. It was not destroyed, so nothing else may have
         // written to its device. (While the OSD is still stopping, nothing is done yet, so nothing is
@@ -231,7 +238,7 @@ fn dangerous_phases_hold_only_with_the_facts_they_need() {
             // Leads to Stop.
             Phase::Serving => {
                 f.slot == SlotFact::Old
-                    && f.up
+                    && (f.up || (f.dead && f.data == DataFact::Moved))
                     && f.wanted
                     && f.proven
                     && f.disk == DiskFact::Old
@@ -295,6 +302,9 @@ fn directory_osd_is_withdrawn_if_its_disk_is_taken_before_stop() {
 fn osd_stopped_externally_is_not_our_stop_or_is_withdrawn() {
     for f in all().filter(|f| f.slot == SlotFact::Old && !f.up && !f.stopped) {
         let expected = if f.wanted { Phase::NotOurStop } else { Phase::Withdrawn };
+        if f.dead && f.wanted {
+            continue;
+        }
         assert_eq!(phase(&f), expected, "{f:#?}");
     }
 }

@@ -246,6 +246,7 @@ fn status_shows_the_wait_its_start_and_the_control() {
         control: Some(&order),
         own_pdb: true,
         runner: None,
+        requests: None,
         said: Some(&said),
         now: noon() + chrono::TimeDelta::minutes(5),
     };
@@ -262,6 +263,7 @@ fn status_shows_the_wait_its_start_and_the_control() {
         control: None,
         own_pdb: false,
         runner: None,
+        requests: None,
         said: None,
         now: noon(),
     };
@@ -288,6 +290,7 @@ fn status_says_whether_a_run_is_at_work() {
             control: None,
             own_pdb: false,
             runner,
+            requests: None,
             said: None,
             now: noon() + chrono::TimeDelta::hours(15),
         };
@@ -313,8 +316,16 @@ fn status_says_whether_a_run_is_at_work() {
 fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let mut ledger = World::new().ledger;
     let of = |ledger: &Ledger, own_pdb: bool| {
-        let status =
-            Status { names: names(), ledger, control: None, own_pdb, runner: None, said: None, now: noon() };
+        let status = Status {
+            names: names(),
+            ledger,
+            control: None,
+            own_pdb,
+            runner: None,
+            requests: None,
+            said: None,
+            now: noon(),
+        };
         (show::status_text(&status, Width::Unknown), show::status_json(&status))
     };
     let (_, json) = of(&ledger, false);
@@ -352,6 +363,7 @@ fn status_of_an_older_run_is_read() {
         control: None,
         own_pdb: true,
         runner: None,
+        requests: None,
         said: Some(&said),
         now: noon() + chrono::TimeDelta::minutes(5),
     };

@@ -233,6 +233,7 @@ volumes:
 {{- range .windows }}{{ $args = concat $args (list "--window" .) }}{{ end -}}
 {{- if ne $.Values.timeZone "UTC" }}{{ $args = concat $args (list "--time-zone" $.Values.timeZone) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
+{{- if $.Values.remove.enabled }}{{ $args = append $args "--removals" }}{{ end -}}
 {{- if .clusterStatus }}{{ $args = append $args "--cluster-status" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}

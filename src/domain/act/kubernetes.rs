@@ -81,7 +81,7 @@ pub enum KubeAct {
     Stop {
         /// The OSD.
         osd: OsdId,
-        /// The fsid that must be up in its slot.
+        /// The fsid that must be in its slot.
         fsid: OsdFsid,
         /// The record that the OSD is stopped for.
         record: RecordId,
@@ -93,6 +93,8 @@ pub enum KubeAct {
         accepted: Accepted,
         /// The OSD was emptied: no PG may need it.
         emptied: bool,
+        /// Whether the OSD must be up; an OSD that is dead must be down.
+        up: bool,
     },
     /// One PUT that reverts Stop: replicas 1, annotation removed. If the Deployment was deleted externally,
     /// it is recreated from the backup.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{unstoppable, without_redundancy};
+use super::emptied::emptied;
 use super::node::{node_ready, not_cordoned};
 use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
@@ -99,10 +100,12 @@ impl<'a> Own<'a> {
 
     /// Returns the gate of this OSD's removal, before it is emptied.
     ///
-    /// Its node may be cordoned.
+    /// Its node may be cordoned. An OSD that is down must be out, and its data on other OSDs.
     pub fn gate_of_removal(&self, osd: OsdId) -> Gate {
+        let slot = self.seen.ceph.slots.get(&osd);
+        let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());
         first_not_open([
-            self.is_up(osd),
+            if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
         ])

@@ -83,6 +83,7 @@ impl Reason {
                 | Self::CannotBeEmptied { .. }
                 | Self::NotRemovable { .. }
                 | Self::StillSelected { .. }
+                | Self::RookResetsWeights { .. }
                 | Self::External
                 | Self::ChangedSincePlan { .. }
                 | Self::NeedsDevice { .. }

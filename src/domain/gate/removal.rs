@@ -13,8 +13,9 @@ use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
 use std::collections::BTreeSet;
 
-/// Returns the gate that is open if an OSD of this kind can be removed.
-pub fn removable(osd: OsdId, seen: &Observation) -> Gate {
+/// Returns the gate that is open if an OSD of this kind can be removed, or replaced under its id.
+pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
+    let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
     let why = match seen.kube.daemons.get(&osd) {
         None => {
             "it has no Deployment, so its node is not known. Remove it by hand: https://docs.ceph.com/en/latest/rados/operations/add-or-rm-osds"
@@ -25,6 +26,9 @@ pub fn removable(osd: OsdId, seen: &Observation) -> Gate {
         }
         Some(daemon) if daemon.data_dir.is_some() => {
             "it is in a directory of its node. Migrate it to a disk first, or remove it by hand"
+        }
+        Some(_) if keep_id && is_up => {
+            "it is up, and only an OSD that is dead is replaced under its id. Stop it, or migrate it in place"
         }
         Some(_) => return Gate::Open,
     };

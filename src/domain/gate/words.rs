@@ -55,9 +55,8 @@ impl fmt::Display for Reason {
             Self::Down { osd } => write!(
                 f,
                 "{osd} is down, but osd-migrate did not stop it; it is not destroyed in this state. Start it: {}. If its \
-                 disk is dead, remove it: ceph osd purge {} --yes-i-really-mean-it",
-                scale_osd(*osd, 1),
-                osd.0
+                 disk is dead, remove it when its data is on other OSDs: osd-migrate -n NAMESPACE remove {osd}",
+                scale_osd(*osd, 1)
             ),
             Self::AgentAtWork { job } => write!(
                 f,

@@ -40,6 +40,10 @@ pub enum Strategy {
     Removal {
         /// State that its disk gets.
         disk: DiskAfter,
+        /// The OSD was down, and its data elsewhere, when it was recorded: its disk is left as it is.
+        dead: bool,
+        /// The id is kept for a new disk: its slot stays destroyed.
+        keep_id: bool,
         /// Why its disk was left as it is, if it could not be wiped.
         left: Option<String>,
     },
@@ -148,10 +152,19 @@ impl Record {
         matches!(self.strategy, Strategy::Removal { .. })
     }
 
+    /// Returns whether the record removes an OSD that was down when it was recorded.
+    pub fn is_of_dead(&self) -> bool {
+        matches!(self.strategy, Strategy::Removal { dead: true, .. })
+    }
+
     /// Returns whether no data is placed on the OSD any more, by the way in which the record empties it:
     /// CRUSH weight 0 before a removal, so that the purge moves nothing, otherwise `out`.
     pub fn is_dropped(&self, slot: &Slot) -> bool {
-        if self.is_removal() { !slot.has_weight() } else { !slot.is_in }
+        match self.strategy {
+            Strategy::Removal { dead: true, .. } => !slot.gets_data(),
+            Strategy::Removal { dead: false, .. } => !slot.has_weight(),
+            Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => !slot.is_in,
+        }
     }
 
     /// Returns whether the old OSD is stopped for the record, or the new OSD exists.

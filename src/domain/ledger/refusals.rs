@@ -23,6 +23,8 @@ pub enum RefusedStep {
     Admission,
     /// The OSD can't be emptied.
     Emptying,
+    /// The OSD can't be removed.
+    Removal,
 }
 
 /// Refusal of one OSD.

@@ -77,6 +77,8 @@ pub struct Facts {
     pub directory: bool,
     /// The record removes an OSD.
     pub removal: bool,
+    /// The OSD that is removed was down when it was recorded.
+    pub dead: bool,
     /// A node Job of this record has not ended.
     pub busy: bool,
     /// State of the slot.

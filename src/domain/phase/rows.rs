@@ -20,7 +20,7 @@ pub fn phase(facts: &Facts) -> Phase {
 /// Every row except `Busy` requires `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
     (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up() || f.lost_its_disk()),
-    (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
+    (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up && !f.dead),
     (Phase::Unproven, |f| match f.slot {
         SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
         SlotFact::Old => f.at_rest() && f.unproven(),
@@ -100,11 +100,11 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Facts {
-    /// Returns whether the OSD serves, and everything is known that its stop needs.
+    /// Returns whether the OSD serves, or is dead and to be removed, and everything is known that its stop needs.
     fn serves(&self) -> bool {
         self.before_stop()
             && self.wanted
-            && self.up
+            && (self.up || self.dead)
             && self.disk == DiskFact::Old
             && self.proven
             && self.daemon == DaemonFact::Old

@@ -35,11 +35,14 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let report = last_inspection(record, seen);
     let disk = report.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
     let disk = if is_untouched(record, &issued, seen) { DiskFact::Blank } else { disk };
+    // The disk of a dead OSD is not read: nothing is done with it.
+    let disk = if record.is_of_dead() { DiskFact::Old } else { disk };
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
         new: record.is_new(),
         directory: record.is_in_directory(),
         removal: record.is_removal(),
+        dead: record.is_of_dead(),
         busy: !is_out(Guard::OneAgent)
             && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| issued.contains(&fsid)),
@@ -49,7 +52,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         disk,
         data: data_fact(record, slot, seen),
         agrees: slot_fsid.is_some() && report.and_then(label_fsid) == slot_fsid,
-        proven: passes(Guard::ProvenFirst, record.evidence.is_some()),
+        proven: passes(Guard::ProvenFirst, record.evidence.is_some() || record.is_of_dead()),
         wanted: passes(Guard::StillWanted, wanted),
         // A new OSD adds itself to CRUSH at its first boot. A slot that is reused keeps its place.
         placed: record.is_new()

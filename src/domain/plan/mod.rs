@@ -56,7 +56,7 @@ pub use inventories::inventory_job;
 pub use new_on_pvc::{allowed as places, line_of_pvcs};
 pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
-pub use removals::requested as requested_removals;
+pub use removals::{previews as removals, requested as requested_removals};
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
 
 pub use super::temporary::flags::before_halt;

@@ -124,6 +124,7 @@ impl Pass<'_> {
         let why = refused.why().to_owned();
         match refused.step {
             RefusedStep::Admission => Gate::Shut(Reason::AdmissionRefused { osd, why }),
+            RefusedStep::Removal => Gate::Shut(Reason::NotRemovable { osd, why }),
             RefusedStep::Emptying => Gate::Shut(Reason::CannotBeEmptied { osd, why }),
         }
         .guarded()

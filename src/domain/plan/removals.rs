@@ -5,7 +5,7 @@ use super::rest::Rest;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
+use crate::domain::ledger::{Emptying, MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
@@ -16,6 +16,10 @@ use crate::domain::view::View;
 /// What a run without `--removals` says of an OSD whose removal is requested.
 const NOT_ENABLED: &str =
     "this run removes no OSDs. Set the value remove.enabled of the chart, or run with --removals";
+
+/// Why the disk of a dead OSD is left as it is.
+const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
+                            ceph-volume lvm zap --destroy, on its node in Ceph's image";
 
 /// Returns the OSDs whose removal is requested, in their order.
 ///
@@ -38,10 +42,15 @@ pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
 pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let request = view.seen.kube.requests.of(record.osd, record.old);
-    let is_as_recorded = |request: &RemovalRequest| matches!(&record.strategy, Strategy::Removal { disk, .. } if *disk == request.disk);
+    let is_as_recorded = |request: &RemovalRequest| {
+        matches!(&record.strategy, Strategy::Removal { disk, keep_id, .. }
+            if (*disk, *keep_id) == (request.disk, request.keep_id))
+    };
+    // A dead OSD that is up again is removed as one that serves, with a new record.
+    let revived = record.is_of_dead() && view.is_up(record.osd);
     let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
     let is_same = view.daemon(record.osd).is_some_and(|daemon| daemon.uid == record.deployment);
-    view.policy.removes() && !gate::is_cancelled(view) && stands && is_same
+    view.policy.finishes_removals() && !gate::is_cancelled(view) && stands && is_same && !revived
 }
 
 /// Returns the step for the next OSD to remove; `None` if there is none.
@@ -58,12 +67,15 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
     for (osd, request) in due {
-        match (of_one(osd, &own, view), all.clone()) {
+        match (of_one(osd, request, &own, view), all.clone()) {
             (Gate::Shut(reason), _) if reason.is_permanent() => {
                 rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
+            }
+            (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
+                rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Open, Gate::Open) => return begin(osd, request, view),
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {
@@ -85,7 +97,41 @@ pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
     if for_all(&own, view) != Gate::Open {
         return None;
     }
-    due.map(|(osd, _)| osd).find(|osd| of_one(*osd, &own, view) == Gate::Open)
+    due.find(|(osd, request)| !request.keep_id && of_one(*osd, request, &own, view) == Gate::Open)
+        .map(|(osd, _)| osd)
+}
+
+/// Returns the OSDs to remove that have no record, with the gate of each, and the one that comes next.
+///
+/// `in_progress`: an OSD that comes before them.
+pub fn previews(
+    own: &Own<'_>,
+    in_progress: Option<OsdId>,
+    view: View<'_>,
+) -> (Vec<(OsdId, Gate)>, Option<OsdId>) {
+    let mut first = in_progress;
+    let all = for_all(own, view);
+    let mut found = Vec::new();
+    for (osd, _) in due(view) {
+        let gate = match (view.policy.removes(), of_one(osd, own, view), first) {
+            (false, _, _) => Gate::Shut(Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }),
+            (true, Gate::Open, Some(before)) => Gate::Shut(Reason::Queued { osd: before }),
+            (true, Gate::Open, None) => {
+                let gate = gate::first_of([all.clone(), gate::emptiable(osd, view.seen)]);
+                // A run asks about this OSD before the others. One that can't be emptied holds up no other.
+                first = (!is_final(&gate)).then_some(osd);
+                gate
+            }
+            (true, gate, _) => gate,
+        };
+        found.push((osd, gate));
+    }
+    (found, first)
+}
+
+/// Returns whether waiting does not open the gate, or the run has tried in vain.
+fn is_final(gate: &Gate) -> bool {
+    matches!(gate, Gate::Shut(reason) if reason.is_permanent())
 }
 
 /// Returns the OSDs to remove that have no record and are selected for this run.
@@ -94,11 +140,11 @@ fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
 }
 
 /// Returns the gate of one OSD.
-fn of_one(osd: OsdId, own: &Own<'_>, view: View<'_>) -> Gate {
+fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -> Gate {
     let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {
-        Gate::Shut(Reason::CannotBeEmptied { osd, why: refused.why().to_owned() })
+        Gate::Shut(Reason::NotRemovable { osd, why: refused.why().to_owned() })
     });
-    gate::first_of([gate::removable(osd, view.seen), refused.guarded(), own.gate_of_removal(osd)])
+    gate::first_of([gate::removable(osd, request.keep_id, view.seen), refused, own.gate_of_removal(osd)])
 }
 
 /// Returns the gate of the removal of any OSD.
@@ -118,11 +164,13 @@ fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
     if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
         return Some(Next::Wait(Wait::FreshView));
     }
-    match gate::emptiable(osd, view.seen) {
+    // An id that is kept stays in CRUSH: no data moves.
+    let finds_place = if request.keep_id { Gate::Open } else { gate::emptiable(osd, view.seen) };
+    match finds_place {
         Gate::Open => record(osd, request, view),
         Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
             let mut ledger = ledger.clone();
-            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Emptying, &why);
+            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Removal, &why);
             Some(Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } })
         }
         Gate::Shut(reason) | Gate::Unknown(reason) => Some(Next::Wait(Wait::Gate { osd, reason })),
@@ -136,8 +184,24 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let class = classify::class_of(osd, slot, view.seen);
     let node = view.node_of(osd)?.clone();
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
-    let strategy = Strategy::Removal { disk: request.disk, left: None };
-    existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)
+    let dead = !slot.up;
+    let left = dead.then(|| LEFT_BY_DEAD.to_owned());
+    let strategy = Strategy::Removal { disk: request.disk, dead, keep_id: request.keep_id, left };
+    let next = existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)?;
+    Some(if dead { emptied_already(next, osd, view) } else { next })
+}
+
+/// Notes in the new record of a dead OSD that its data is on other OSDs.
+fn emptied_already(next: Next, osd: OsdId, view: View<'_>) -> Next {
+    let Next::Save { mut ledger, osd: of, why } = next else { return next };
+    let at = Some(view.seen.at);
+    if let Some(record) = ledger.records.get_mut(&osd) {
+        let least = Some((0, view.seen.at));
+        record.empty =
+            Some(Emptying { intended_at: at, out_since: at, least, emptied_at: at, ..Emptying::default() });
+        record.attempt.number = 0;
+    }
+    Next::Save { ledger, osd: of, why }
 }
 
 /// Waits: no OSD may be removed now. An operator of Rook that is in the way is scaled to 0 if that is allowed.

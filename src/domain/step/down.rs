@@ -269,6 +269,7 @@ impl Step<'_> {
             generation: daemon.generation,
             accepted,
             emptied: record.empty.is_some(),
+            up: !self.facts.dead,
         }))
     }
 

@@ -48,6 +48,8 @@ impl Step<'_> {
             (true, None) if !empty.is_intended() && self.facts.removal => self.save_emptying(slot),
             // Another client did it: its data moves without osd-migrate. It is migrated when that is done.
             (true, _) if !empty.is_intended() => self.withdraw(),
+            // It is dead, and was marked in or given weight by another client.
+            (false, _) if self.facts.dead => self.withdraw(),
             (false, None) => self.drop_data(slot),
             (false, Some(_)) if self.facts.removal => {
                 self.not_emptied("another client restored its CRUSH weight while it was emptied")
@@ -80,7 +82,8 @@ impl Step<'_> {
         match gate {
             Gate::Open => {}
             Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
-            Gate::Shut(reason @ (Reason::StillSelected { .. } | Reason::NotRemovable { .. })) => {
+            // Nothing was changed, and waiting does not help.
+            Gate::Shut(reason) if self.facts.removal && reason.is_permanent() => {
                 return self.not_emptied(&reason.to_string());
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => return self.blocked(&reason, &accepted),
@@ -208,7 +211,8 @@ impl Step<'_> {
     pub(super) fn not_emptied(&self, why: &str) -> Next {
         let next = self.save(Saving::NotEmptied { why: why.to_owned() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
-        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Emptying, why);
+        let step = if self.facts.removal { RefusedStep::Removal } else { RefusedStep::Emptying };
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, step, why);
         Next::Save { ledger, osd, why: saving }
     }
 

@@ -6,7 +6,7 @@ use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
-use crate::domain::phase;
+use crate::domain::phase::{self, DaemonFact, Phase};
 use crate::domain::temporary::{fence, flags, owner_fence};
 
 impl Step<'_> {
@@ -20,9 +20,12 @@ impl Step<'_> {
 
     /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.
     ///
-    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
+    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped. An
+    /// OSD that is removed needs no fence once its Deployment is gone: the fence is removed then.
     pub(super) fn fence_again(&self) -> Option<Next> {
-        let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
+        let is_removed = self.phase == Phase::Removed && self.facts.daemon == DaemonFact::Gone;
+        let is_down = !self.facts.before_stop() && !self.facts.up && !is_removed;
+        let is_ours = is_down && self.record.left_to_rook_since.is_none();
         let is_gone = self.view.our_fence().is_some() && self.view.seen.kube.fence.is_none();
         let again = self.fence().filter(|_| is_ours && is_gone)?;
         Some(match again {

@@ -20,7 +20,7 @@ impl Step<'_> {
     pub(super) fn gates_of_removal(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.view.seen);
         gate::first_of([
-            gate::removable(record.osd, seen),
+            gate::removable(record.osd, false, seen),
             self.still_selected(),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
             gate::before_drop_weight(record.osd, self.view.our_fence(), accepted, seen),
@@ -56,10 +56,13 @@ impl Step<'_> {
     /// The data is elsewhere: a disk that can't be wiped is left and reported, and the id is purged all the
     /// same.
     pub(super) fn removing(&self) -> Next {
-        let Strategy::Removal { disk, left } = &self.record.strategy else {
+        let Strategy::Removal { disk, left, keep_id, .. } = &self.record.strategy else {
             return Next::Wait(Wait::FreshView);
         };
         if *disk == DiskAfter::Leave || left.is_some() || self.is_wiped(*disk) {
+            if *keep_id {
+                return self.removed();
+            }
             let (osd, record) = (self.record.osd, self.record.id.clone());
             return self.fenced(Act::Ceph(CephAct::Purge { osd, record }));
         }
@@ -114,13 +117,13 @@ impl Step<'_> {
         })
     }
 
-    /// Deletes what is left of an OSD whose id is purged: its Deployment, and the request.
+    /// Deletes what is left of an OSD whose id is purged, or kept for a new disk: its Deployment, and the request.
     pub(super) fn removed(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if let Some(daemon) = self.view.daemon(osd) {
             if !self.facts.stopped {
                 return self.quarantine(format!(
-                    "its id is purged, and another client changed its Deployment. Delete the Deployment: kubectl -n \
+                    "it is destroyed, and another client changed its Deployment. Delete the Deployment: kubectl -n \
                      NAMESPACE delete deployment {}",
                     daemon.name
                 ));

@@ -8,6 +8,7 @@ mod new_osds;
 mod new_pvcs;
 mod noise;
 mod pvcs;
+mod removal;
 mod rook;
 mod shape;
 mod worlds;
@@ -29,6 +30,10 @@ pub use noise::{
 pub use pvcs::{
     DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_gets_database, pvc_portable,
     pvc_to_be_encrypted, pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
+};
+pub use removal::{
+    removal, removal_alongside_rook, removal_and_migration, removal_of_a_selected_disk,
+    removal_of_two_replicas, removal_to, removal_under_a_rook_that_weighs, removal_without_a_place,
 };
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};

@@ -3,7 +3,7 @@
     uml_watch.py OUT
 
 Writes {"lines": [command line, ...], "logs": {file: text}} to OUT. The kernel of u1 does not report each exec, so the
-list of processes is read twice a second, and the command line of a process only a few times: a call of that
+list of processes is read ten times a second, and the command line of a process only a few times: a call of that
 kernel takes up to a millisecond. A log that was opened is readable after its pod is deleted.
 """
 import collections
@@ -13,10 +13,10 @@ import os
 import select
 import sys
 
-PAUSE = 0.5
-READS = 3  # a process executes its program in the first moments
+PAUSE = 0.1  # luksFormat with the few iterations of a random key takes less than half a second
+READS = 15  # a process executes its program in the first moments
 LOGS = "/var/log/pods/rook-ceph_*/*/*.log"
-SCANS_PER_LOGS = 10
+SCANS_PER_LOGS = 50
 
 
 def command_line(pid):

@@ -35,8 +35,8 @@ class Watch:
     def expect_nowhere(self, key, secret):
         """Checks that the passphrase is in the Secret, and nowhere else, although cryptsetup used it meanwhile."""
         world = self.world
-        formats = [line for line in self.lines if "cryptsetup" in line and "luksFormat" in line]
-        assert formats, f"the watch did not detect cryptsetup: {[line for line in self.lines if 'cryptsetup' in line]}"
+        calls = [line for line in self.lines if "cryptsetup" in line]
+        assert any("--key-file" in line for line in calls), f"the watch did not see cryptsetup with a key: {calls}"
         assert any("_osd-migrate-" in name for name in self.logs), f"no log of an agent: {sorted(self.logs)}"
         texts = {f"command line {number}, {line[:60]}": line for number, line in enumerate(self.lines)}
         texts |= self.logs

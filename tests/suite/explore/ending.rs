@@ -237,7 +237,8 @@ fn is_permanent(wait: &Wait, state: &State) -> bool {
     let gone = world
         .placements
         .values()
-        .any(|placement| placement.home.iter().any(|osd| !world.ceph.slots.contains_key(osd)));
+        .any(|placement| placement.home.iter().any(|osd| !world.ceph.slots.contains_key(osd)))
+        && !world.placements.iter().all(|(pg, placement)| world.crush_set(pg).len() == placement.home.len());
     let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
     match wait {
         Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,

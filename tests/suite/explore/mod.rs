@@ -19,6 +19,7 @@ mod owner;
 mod pace;
 mod promises;
 mod pvcs;
+mod removal;
 mod rook;
 mod search;
 mod state;

@@ -10,7 +10,7 @@ use osd_migrate::sim::{Happening, World, example};
 use super::search::Search;
 use super::{
     approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, new_pvcs,
-    noise, nothing, operator, owner, pace, pvcs, rook, unnamed, upmaps,
+    noise, nothing, operator, owner, pace, pvcs, removal, rook, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -129,6 +129,7 @@ fn searches() -> Vec<Search> {
     searches.extend(approval::searches());
     searches.extend(pvcs::searches());
     searches.extend(emptying::searches());
+    searches.extend(removal::searches());
     searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
@@ -149,6 +150,8 @@ fn nothing_is_found(part: usize) {
         new_osds::ON_VOLUMES,
         emptying::EMPTIED,
         emptying::FROZEN,
+        removal::REMOVED,
+        removal::FROZEN,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
@@ -246,6 +249,10 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::EmptyingSavedFirst => "emptied",
         Guard::MarkedInAgain => emptying::EMPTIED,
         Guard::RecheckEmptied => emptying::FROZEN,
+        Guard::NotSelectedAgain => removal::SELECTED,
+        Guard::WeightsNotReset => removal::WEIGHED,
+        Guard::RequestStands => removal::REMOVED,
+        Guard::PurgeOnlyDestroyed => removal::FROZEN,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,

@@ -2,6 +2,7 @@
 
 mod agents;
 mod before_stop;
+mod dead;
 mod destroyed;
 mod drains;
 mod emptying;

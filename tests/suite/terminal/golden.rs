@@ -76,6 +76,7 @@ fn status(width: Width) -> String {
         control: None,
         own_pdb: true,
         runner: None,
+        requests: None,
         said: Some(&said),
         now: noon() + chrono::TimeDelta::minutes(5),
     };

@@ -6,11 +6,14 @@ use osd_migrate::domain::osd::CrushItem;
 use osd_migrate::sim::example;
 
 use super::super::state::State;
-use super::{Broken, class, emptying};
+use super::{Broken, class, emptying, removal};
 
 /// Checks that a closed OSD is as it was before (P4), and that nothing of osd-migrate's is left on it (P9).
 pub(super) fn closed(record: &Record, state: &State) -> Option<Broken> {
     let osd = record.osd;
+    if let Some(broken) = removal::closed(record, state).filter(|_| record.is_removal()) {
+        return Some(broken);
+    }
     let Some(slot) = state.world.ceph.slots.get(&osd) else {
         return record.new.is_some().then(|| format!("P4: {osd} is gone"));
     };

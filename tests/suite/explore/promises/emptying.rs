@@ -19,7 +19,11 @@ pub(super) fn marked_out(before: &State, osd: OsdId, after: &State) -> Option<Br
     if slot.fsid != Some(record.old) || !slot.up {
         return Some(format!("P6: {osd} was marked out, and is not the OSD of the record that serves"));
     }
-    if slot.reweight != record.reweight {
+    if record.is_removal() {
+        if let Some(broken) = super::removal::dropped(before, record) {
+            return Some(broken);
+        }
+    } else if slot.reweight != record.reweight {
         return Some(format!("P9: {osd} was marked out, and its in-weight is not in the ledger"));
     }
     let lacks = |(pg, placement): (_, &osd_migrate::sim::Placement)| {
@@ -33,9 +37,13 @@ pub(super) fn marked_out(before: &State, osd: OsdId, after: &State) -> Option<Br
     no_place.then(|| format!("P13: {osd} was marked out, and its data has no place"))
 }
 
-/// Checks that a closed OSD is not out because of osd-migrate.
+/// Checks that a closed OSD is not out, and has a CRUSH weight, if osd-migrate emptied it.
 pub(super) fn left_out(record: &Record, slot: &Slot) -> Option<Broken> {
-    let is_out = record.is_marked_out() && !slot.is_in;
+    let is_weightless = record.is_removal() && slot.crush.is_some() && !slot.has_weight();
+    if record.is_marked_out() && is_weightless {
+        return Some(format!("P9: {} keeps the CRUSH weight 0", record.osd));
+    }
+    let is_out = record.is_marked_out() && !record.is_removal() && !slot.is_in;
     is_out.then(|| format!("P9: {} stays marked out", record.osd))
 }
 

@@ -33,6 +33,12 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if let Some(lacks) = incomplete(record, before) {
         return Some(format!("P5: {osd} was stopped before {lacks}"));
     }
+    if record.is_removal() {
+        return super::removal::stopped(before, record)
+            .or_else(|| surroundings(before, "stop", osd))
+            .or_else(|| super::drains::limited(before, osd))
+            .or_else(|| goes_on_serving(world, osd));
+    }
     if !matches!(class(world, osd), Class::Legacy(_) | Class::Mismatched(_)) {
         return Some(format!("{osd} was stopped, but conforms"));
     }
@@ -59,8 +65,9 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
 /// can be created again.
 pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
     let kube = &before.world.kube;
-    let record = before.ledger.records.get(&osd).filter(|record| record.new.is_some());
-    let Some(record) = record else {
+    let is_gone = |record: &Record| record.is_removal() && !before.world.ceph.slots.contains_key(&osd);
+    let record = before.ledger.records.get(&osd);
+    let Some(record) = record.filter(|record| record.new.is_some() || is_gone(record)) else {
         return Some(format!("P5: the Deployment of {osd} was deleted, but the ledger has no recreated OSD"));
     };
     let is_ours = kube.daemons.get(&osd).is_some_and(|daemon| {
@@ -118,8 +125,9 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
 /// Checks that no stop, destroy or wipe happens in surroundings that shut its gate.
 ///
 /// A runner that was frozen right after its observations asks again for the data alone. Its surroundings may
-/// have changed in that hour, and endanger no replica.
-fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
+/// have changed in that hour, and endanger no replica. The node of an OSD that is removed may be on its way out, and
+/// the migration need not be confirmed.
+pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     if state.thaws {
         return None;
     }
@@ -129,6 +137,8 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     let fenced_externally = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
     let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
     let stop = what == "stop";
+    let is_removal = state.ledger.records.get(&osd).is_some_and(Record::is_removal);
+    let asks_node = !is_removal || what == "wipe";
     let why = [
         (runs, "Rook's operator is running, and no fence blocks it"),
         (fenced_externally, "another client has fenced the CephCluster"),
@@ -139,12 +149,15 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
-        (node.is_some_and(|node| !node.ready), "its node is not Ready"),
+        (asks_node && node.is_some_and(|node| !node.ready), "its node is not Ready"),
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
         (stop && !kube.ambiguities.is_empty(), "Deployments are ambiguous"),
-        (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
+        (stop && !is_removal && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (stop && kube.control.is_some(), "a person paused or cancelled"),
-        (stop && !(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
+        (
+            stop && !is_removal && !(kube.declaration.confirmed || state.by_flag),
+            "the owner has not confirmed",
+        ),
     ];
     why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
 }

@@ -8,6 +8,7 @@ mod in_place;
 pub(crate) mod new_osds;
 pub(crate) mod progress;
 mod pvcs;
+mod removal;
 
 use std::collections::BTreeSet;
 
@@ -54,15 +55,21 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));
     let by_new = next.and_then(|next| new_osds::allowed(before, next, done));
     let by_directory = next.and_then(|next| directories::allowed(before, next, done, after));
-    by_effect.or(by_save).or(by_agent).or(by_new).or(by_directory).or_else(|| data_is_there(before, after))
+    let by_removal = next.and_then(|next| removal::allowed(before, next, done));
+    let by_strategy = by_new.or(by_directory).or(by_removal);
+    by_effect.or(by_save).or(by_agent).or(by_strategy).or_else(|| data_is_there(before, after))
 }
 
 /// Returns whether CRUSH and the PG's upmap map the PG to the OSD.
 ///
-/// If the OSD is out, they do so unless another OSD takes its place.
+/// If the OSD is out, or has CRUSH weight 0, they do so unless another OSD takes its place.
 fn maps_to(world: &World, pg: &PgId, osd: OsdId) -> bool {
-    let is_in = world.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in);
-    if !is_in && world.crush_set(pg).len() == world.placements[pg].home.len() {
+    let gets_data = world.ceph.slots.get(&osd).is_some_and(Slot::gets_data);
+    let chosen = world.crush_set(pg);
+    if chosen.contains(&osd) {
+        return true; // also in place of another one
+    }
+    if !gets_data && chosen.len() == world.placements[pg].home.len() {
         return false;
     }
     let mappings = world.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|upmap| &upmap.mappings);
@@ -86,7 +93,11 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
     match effect {
         Effect::Stopped(osd) => in_place::stopped(before, *osd, after),
         Effect::Destroyed(osd, fsid) => {
-            in_place::destroyed(before, *osd, *fsid).or_else(|| drains::still_limited(before, *osd))
+            let needed = removal::record_of(before, *osd)
+                .and_then(|_| removal::still_needed(before, *osd, "destroyed"));
+            needed
+                .or_else(|| in_place::destroyed(before, *osd, *fsid))
+                .or_else(|| drains::still_limited(before, *osd))
         }
         Effect::Wiped { disk, was, osd, record } => {
             let of_directory = directories::record_of(before, record);
@@ -99,6 +110,9 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         Effect::PartCleared { disk, was, part, osd } => pvcs::part_cleared(world, (disk, *osd), was, *part),
         Effect::Cleared { was, osd, .. } => directories::cleared(before, was, *osd),
         Effect::Purged(osd) => {
+            if let Some(record) = removal::record_of(before, *osd) {
+                return removal::purged(before, record);
+            }
             // An id that ceph-volume took by mistake for another record is purged, whichever OSD it was for.
             let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
             let is_ours = before.ledger.records.get(osd).is_some_and(|record| {
@@ -229,9 +243,14 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
     let committed = |record: &&Record| osd_migrate::domain::phase::is_committed(record, &seen);
     let quarantined = before.ledger.quarantined().filter(committed).count();
     let kube = &before.world.kube;
+    // A removal is confirmed with its request.
+    let record = &after.ledger.records[new];
+    let is_requested = record.is_removal() && kube.requests.of(*new, record.old).is_some();
+    let is_confirmed = is_requested || (policy.is_confirmed(&kube.declaration) && !record.is_removal());
     let why = [
         (!policy.is_open_at(before.world.at), "outside of the window"),
-        (!policy.is_confirmed(&kube.declaration), "without confirmation"),
+        (!is_confirmed, "without confirmation"),
+        (record.is_removal() && !policy.removes(), "by a run that removes nothing"),
         (kube.control.is_some(), "though a person paused or cancelled"),
         (quarantined > 1, "though more OSDs failed than the failure limit allows"),
     ];
@@ -327,6 +346,9 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
         ));
     }
     if let Some(broken) = emptying::left_in_quarantine(state) {
+        return Some(broken);
+    }
+    if let Some(broken) = removal::at_the_end(state, faults) {
         return Some(broken);
     }
     if let Some(broken) = directories::left(state) {

@@ -147,9 +147,11 @@ fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
     });
     let found: Vec<OsdId> = classes
         .filter(|osd| policy.selects(*osd) && !state.ledger.records.contains_key(osd))
+        .filter(|osd| !state.world.kube.requests.removals.contains_key(osd))
         .filter(|osd| state.ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| may_go(&state.world, *osd) == Some(true))
         .filter(|osd| state.world.noise.unusual.keys().all(|pg| !state.world.up_set(pg).contains(osd)))
+        .chain(super::removal::undone(state, policy))
         .collect();
     found.into_iter()
 }

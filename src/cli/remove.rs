@@ -1,0 +1,62 @@
+//! Arguments of `remove`.
+
+use clap::{Args, ValueEnum};
+
+use crate::domain::osd::OsdId;
+use crate::domain::removal::DiskAfter;
+
+/// Text that confirms a removal. It differs from that of a run: neither confirms the other.
+pub const REMOVAL_CONFIRMATION: &str = "yes-really-remove-osds";
+
+/// Arguments of `remove`.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// OSDs to remove, as osd.12 or 12, separated by spaces or commas.
+    ///
+    /// If one of them can't be removed, the command requests nothing.
+    #[arg(required = true, value_delimiter = ',', value_name = "OSD")]
+    pub osds: Vec<OsdId>,
+    /// State that the disk of a removed OSD gets.
+    ///
+    /// With "wipe", the disk is blank. With "mark", it is wiped and gets an empty partition table, so that
+    /// neither Rook nor osd-migrate uses it, even if the CephCluster selects it. With "leave", it keeps its
+    /// content, and cannot be used before a person has wiped it.
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = Disk::Wipe)]
+    pub disk: Disk,
+    /// Confirm the removal: yes-really-remove-osds.
+    ///
+    /// Without it, the command lists what would be removed, and requests nothing.
+    // The CronJob's confirmation of runs has the id `confirm`: the Job of this command must not get it.
+    #[arg(id = "confirm-removal", long = "confirm", value_name = "WORDS", value_parser = confirmation)]
+    pub confirm: Option<String>,
+}
+
+/// State that the disk of a removed OSD gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Disk {
+    /// Blank.
+    Wipe,
+    /// Wiped, with an empty partition table.
+    Mark,
+    /// As it is.
+    Leave,
+}
+
+impl From<Disk> for DiskAfter {
+    fn from(disk: Disk) -> Self {
+        match disk {
+            Disk::Wipe => Self::Wipe,
+            Disk::Mark => Self::Mark,
+            Disk::Leave => Self::Leave,
+        }
+    }
+}
+
+/// Accepts only the exact confirmation.
+fn confirmation(words: &str) -> Result<String, String> {
+    if words == REMOVAL_CONFIRMATION {
+        Ok(words.to_owned())
+    } else {
+        Err(format!("use {REMOVAL_CONFIRMATION}"))
+    }
+}

@@ -1,0 +1,216 @@
+//! Requests to remove OSDs: what `remove` lists and what it answers, the answers of `keep`, and the requests in
+//! `status`.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::domain::commands::{REMOVE_CONFIRMED, RUN_REMOVALS};
+use crate::domain::gate::names;
+use crate::domain::ledger::{Ledger, Record, Strategy};
+use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::removal::{DiskAfter, RemovalRequest, Requests};
+use crate::domain::units::size;
+use crate::layout::{Rows, Width};
+use crate::show::table::age;
+
+/// An OSD whose removal is requested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToRemove {
+    /// The OSD.
+    pub osd: OsdId,
+    /// The fsid that the request names.
+    pub fsid: OsdFsid,
+    /// State that its disk gets.
+    pub disk: DiskAfter,
+    /// Its host in CRUSH.
+    pub host: Option<String>,
+    /// Its devices, by the most stable names that Ceph knows.
+    pub devices: Option<String>,
+    /// Bytes that are on it.
+    pub used_bytes: Option<u64>,
+    /// Whether its daemon is up.
+    pub up: bool,
+}
+
+/// Requests as they are stored, and what tells whether one is void.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoredRequests {
+    /// The requests.
+    pub requests: Requests,
+    /// Fsids that the Deployments of the OSDs start, as far as they are known.
+    pub deployed: BTreeMap<OsdId, OsdFsid>,
+}
+
+/// State of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+enum RequestState {
+    /// No run has begun with it.
+    Waiting,
+    /// The removal has begun.
+    InProgress,
+    /// The removal failed.
+    Quarantined,
+    /// The OSD has another fsid: nothing is removed.
+    Void,
+}
+
+/// Returns what is removed with these OSDs, and what follows.
+pub fn requested_text(found: &[ToRemove], is_confirmed: bool, width: Width) -> String {
+    let mut table = Rows::new(&["OSD", "HOST", "FSID", "DEVICE", "DATA", "ITS DISK"]);
+    for one in found {
+        let unknown = || "-".to_owned();
+        table.add([
+            one.osd.to_string(),
+            one.host.clone().unwrap_or_else(unknown),
+            one.fsid.to_string(),
+            one.devices.clone().filter(|devices| !devices.is_empty()).unwrap_or_else(unknown),
+            one.used_bytes.map_or_else(unknown, size),
+            becomes(one.disk).to_owned(),
+        ]);
+    }
+    let mut parts = vec![table.text(width)];
+    let down: Vec<&OsdId> = found.iter().filter(|one| !one.up).map(|one| &one.osd).collect();
+    if !down.is_empty() {
+        parts.push(format!("Down: {}. A run removes an OSD only while it is up", names(down)));
+    }
+    let osds: Vec<OsdId> = found.iter().map(|one| one.osd).collect();
+    let listed = listed(&osds);
+    if is_confirmed {
+        parts.push(format!(
+            "Requested: {}. A run removes OSDs only with --removals (value remove.enabled). To start one: {RUN_REMOVALS}",
+            names(&osds)
+        ));
+        parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {listed}"));
+    } else {
+        let disk = found.first().map(|one| one.disk).filter(|disk| *disk != DiskAfter::default());
+        let disk = disk.map(|disk| format!(" --disk {}", disk.code())).unwrap_or_default();
+        parts
+            .push(format!("To see where the data would go: osd-migrate -n NAMESPACE plan --remove {listed}"));
+        parts.push(format!(
+            "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove {listed}{disk} \
+             {REMOVE_CONFIRMED}"
+        ));
+    }
+    parts.join("\n")
+}
+
+/// Returns OSDs as one word of a command line.
+fn listed(osds: &[OsdId]) -> String {
+    osds.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Returns what becomes of the disk of a removed OSD.
+pub(super) fn becomes(disk: DiskAfter) -> &'static str {
+    match disk {
+        DiskAfter::Wipe => "is wiped",
+        DiskAfter::Mark => "is wiped and marked",
+        DiskAfter::Leave => "stays as it is",
+    }
+}
+
+/// Returns the answer of `keep` about OSDs that stay; the removal of some of them had begun.
+pub fn kept(osds: &[OsdId], begun: &[OsdId]) -> String {
+    let mut text = format!("{}: the request for its removal is withdrawn", names(osds));
+    if !begun.is_empty() {
+        text += &format!(
+            ". A run restores the CRUSH weight of {}, and its data moves back. If no run is at work, start one: \
+             {RUN_REMOVALS}",
+            names(begun)
+        );
+    }
+    text
+}
+
+/// Returns the answer of `keep` about an OSD that is already stopped.
+pub fn too_late(record: &Record) -> String {
+    let disk = match &record.strategy {
+        Strategy::Removal { left: Some(_), .. } => becomes(DiskAfter::Leave),
+        Strategy::Removal { disk, .. } => becomes(*disk),
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => becomes(DiskAfter::Leave),
+    };
+    format!(
+        "it is too late to keep {}: it is empty and stopped. A run completes its removal: the id is purged, the disk \
+         {disk}. To see its progress: osd-migrate -n NAMESPACE status",
+        record.osd
+    )
+}
+
+impl StoredRequests {
+    fn state(&self, osd: OsdId, request: &RemovalRequest, ledger: &Ledger) -> RequestState {
+        let record =
+            ledger.records.get(&osd).filter(|record| record.is_removal() && record.old == request.fsid);
+        match record {
+            Some(record) if record.quarantine.is_some() => RequestState::Quarantined,
+            Some(_) => RequestState::InProgress,
+            None if self.deployed.get(&osd).is_some_and(|fsid| *fsid != request.fsid) => RequestState::Void,
+            None => RequestState::Waiting,
+        }
+    }
+}
+
+/// Returns the requests as a table, and the keys that can't be read; none without requests.
+pub(super) fn requests_text(
+    stored: &StoredRequests,
+    ledger: &Ledger,
+    now: DateTime<Utc>,
+    width: Width,
+) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut table = Rows::new(&["TO REMOVE", "ITS DISK", "REQUESTED", "STATE"]);
+    for (osd, request) in &stored.requests.removals {
+        let state = match stored.state(*osd, request, ledger) {
+            RequestState::Waiting => "waits for a run with --removals",
+            RequestState::InProgress => "in progress",
+            RequestState::Quarantined => "quarantined",
+            RequestState::Void => "void: the OSD has another fsid",
+        };
+        let requested = request.since.map(|since| format!("{} ago", age(since, now)));
+        table.add([
+            osd.to_string(),
+            becomes(request.disk).to_owned(),
+            requested.unwrap_or_else(|| "-".to_owned()),
+            state.to_owned(),
+        ]);
+    }
+    if !stored.requests.removals.is_empty() {
+        parts.push(table.text(width));
+    }
+    let is_void = |(osd, request): &(&OsdId, &RemovalRequest)| {
+        stored.state(**osd, request, ledger) == RequestState::Void
+    };
+    let void: Vec<OsdId> = stored.requests.removals.iter().filter(is_void).map(|(osd, _)| *osd).collect();
+    if !void.is_empty() {
+        let listed = listed(&void);
+        parts.push(format!("To delete void requests: osd-migrate -n NAMESPACE keep {listed}"));
+    }
+    if !stored.requests.unreadable.is_empty() {
+        parts.push(format!(
+            "Requests that can't be read, and are ignored: {}. See: kubectl -n NAMESPACE get configmap \
+             osd-migrate-requests -o yaml",
+            names(&stored.requests.unreadable)
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("\n"))
+}
+
+/// Returns the requests for programs.
+pub(super) fn requests_json(stored: Option<&StoredRequests>, ledger: &Ledger) -> Value {
+    let Some(stored) = stored else { return json!({ "removals": [], "unreadable": [] }) };
+    let row = |(osd, request): (&OsdId, &RemovalRequest)| {
+        let state: &str = stored.state(*osd, request, ledger).into();
+        json!({
+            "osd": osd,
+            "fsid": request.fsid,
+            "disk": request.disk,
+            "since": request.since,
+            "state": state,
+        })
+    };
+    json!({
+        "removals": stored.requests.removals.iter().map(row).collect::<Vec<_>>(),
+        "unreadable": stored.requests.unreadable,
+    })
+}

@@ -1,0 +1,80 @@
+//! Worlds with OSDs whose removal a person requested.
+
+use crate::domain::osd::OsdId;
+use crate::domain::removal::{DiskAfter, RemovalRequest};
+use crate::sim::example::rook::with_operator;
+use crate::sim::example::shape::{Kind, PoolShape, Shape};
+use crate::sim::world::World;
+
+impl World {
+    /// Stores the request to remove the OSD that the slot holds now.
+    pub fn request_removal(&mut self, osd: OsdId, disk: DiskAfter) {
+        if let Some(fsid) = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid) {
+            self.kube.requests.removals.insert(osd, RemovalRequest { fsid, disk, since: None });
+        }
+    }
+}
+
+/// Returns one PG on the first `size` hosts, which have one OSD each; the OSDs of the other hosts are spare.
+fn cluster(kinds: &[Kind], size: u32) -> World {
+    let min_size = if size > 2 { 2 } else { 1 };
+    let pool = PoolShape { pgs: 1, size, min_size, data_chunks: None, gib: 1 };
+    let hosts = kinds.iter().map(|kind| vec![*kind]).collect();
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    let spare = world.ceph.slots.keys().copied().filter(|osd| osd.0 >= size).collect::<Vec<_>>();
+    world.placements.values_mut().for_each(|placement| placement.spare.clone_from(&spare));
+    world
+}
+
+fn requested(mut world: World, disk: DiskAfter) -> World {
+    world.request_removal(OsdId(0), disk);
+    world
+}
+
+/// Returns three replicas on four hosts, and the request to remove the first OSD.
+pub fn removal() -> World {
+    removal_to(DiskAfter::Wipe)
+}
+
+/// Returns `removal` with this state of the disk afterwards.
+pub fn removal_to(disk: DiskAfter) -> World {
+    requested(cluster(&[Kind::Raw; 4], 3), disk)
+}
+
+/// Returns two replicas on three hosts, and the request to remove the first OSD.
+pub fn removal_of_two_replicas() -> World {
+    requested(cluster(&[Kind::Raw; 3], 2), DiskAfter::Wipe)
+}
+
+/// Returns three replicas on three hosts: the data of the OSD to be removed has no place.
+pub fn removal_without_a_place() -> World {
+    requested(cluster(&[Kind::Raw; 3], 3), DiskAfter::Wipe)
+}
+
+/// Returns three replicas on four hosts: the first OSD is to be removed, and the last one to be migrated.
+pub fn removal_and_migration() -> World {
+    requested(cluster(&[Kind::Raw, Kind::Raw, Kind::Raw, Kind::ByHand], 3), DiskAfter::Wipe)
+}
+
+/// Returns `removal` of an OSD whose disk the CephCluster selects.
+pub fn removal_of_a_selected_disk() -> World {
+    let mut world = removal();
+    let storage = &mut world.kube.declaration.storage;
+    (storage.all_nodes, storage.selection.all) = (true, Some(true));
+    world
+}
+
+/// Returns `removal` with a running Rook operator that can be fenced.
+pub fn removal_alongside_rook() -> World {
+    let mut world = with_operator(removal());
+    // Confirmed by nothing: Rook would also act on a confirmation in the CephCluster.
+    world.kube.declaration.confirmed = false;
+    world
+}
+
+/// Returns `removal` with a running Rook operator that resets CRUSH weights of 0.
+pub fn removal_under_a_rook_that_weighs() -> World {
+    let mut world = removal_alongside_rook();
+    world.kube.declaration.resets_weights = true;
+    world
+}

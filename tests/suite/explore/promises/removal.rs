@@ -1,0 +1,175 @@
+//! The promises for an OSD that is removed by a request (P13).
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::{Act, NodeAct};
+use osd_migrate::domain::inspection::NodeTask;
+use osd_migrate::domain::ledger::{Record, Strategy};
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::observation::{Emptiable, Slot, SlotState};
+use osd_migrate::domain::osd::{OsdId, PgId, Weight};
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::provision;
+use osd_migrate::domain::removal::DiskAfter;
+use osd_migrate::sim::{World, kernel_disk};
+
+use super::super::state::{Done, State};
+use super::{Broken, in_place};
+
+/// Returns the record of an OSD, if the record removes it.
+pub(super) fn record_of(state: &State, osd: OsdId) -> Option<&Record> {
+    state.ledger.records.get(&osd).filter(|record| record.is_removal())
+}
+
+fn disk_after(record: &Record) -> DiskAfter {
+    match &record.strategy {
+        Strategy::Removal { disk, .. } => *disk,
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => DiskAfter::default(),
+    }
+}
+
+/// Returns a PG without all of its replicas on other OSDs.
+fn lacks_elsewhere(world: &World, osd: OsdId) -> Option<&PgId> {
+    let has_all = |pg: &PgId, size: usize| {
+        world.complete_set(pg).into_iter().filter(|other| *other != osd).count() >= size
+    };
+    world.placements.iter().find(|(pg, placement)| !has_all(pg, placement.home.len())).map(|(pg, _)| pg)
+}
+
+/// Returns the words by which the CephCluster selects the disk of an OSD.
+fn selects(world: &World, record: &Record) -> Option<String> {
+    let (name, disk) = world.disk_of(record.old)?;
+    let seen = world.observe(|_| osd_migrate::domain::plan::Questions::default());
+    provision::selects(&record.node, &kernel_disk(name, disk), &seen)
+}
+
+/// Checks an OSD whose CRUSH weight was set to 0: a person wants that, nobody undoes it, and its disk does not
+/// become an OSD again.
+///
+/// (A runner that slept decided it when that was so.)
+pub(super) fn dropped(before: &State, record: &Record) -> Option<Broken> {
+    let (world, osd) = (&before.world, record.osd);
+    let found = world.ceph.slots.get(&osd)?.crush.as_ref().map(|item| item.weight);
+    if found != Some(record.crush.weight) {
+        return Some(format!(
+            "P9: the CRUSH weight of {osd} was set to 0, and {found:?} is not in the ledger"
+        ));
+    }
+    let resets = world.kube.declaration.resets_weights && world.kube.running_operator().is_some();
+    let is_used_again = disk_after(record) != DiskAfter::Mark && selects(world, record).is_some();
+    let why = [
+        (!is_requested(world, record), "and no person requested its removal"),
+        (resets, "and Rook resets it"),
+        (is_used_again, "and its disk would become an OSD again"),
+    ];
+    let why = why.iter().find(|(is_so, _)| *is_so && !before.thaws);
+    why.map(|(_, why)| format!("P13: the CRUSH weight of {osd} was set to 0, {why}"))
+}
+
+fn is_requested(world: &World, record: &Record) -> bool {
+    world.kube.requests.of(record.osd, record.old).is_some()
+}
+
+/// Checks the stop of an OSD that is removed: it is requested, and no PG needs the OSD.
+pub(super) fn stopped(before: &State, record: &Record) -> Option<Broken> {
+    let osd = record.osd;
+    if !is_requested(&before.world, record) && !before.thaws {
+        return Some(format!("P13: {osd} was stopped, and no person requested its removal"));
+    }
+    still_needed(before, osd, "stopped")
+}
+
+/// Checks that all PGs have all their replicas without the OSD.
+pub(super) fn still_needed(before: &State, osd: OsdId, what: &str) -> Option<Broken> {
+    let pg = lacks_elsewhere(&before.world, osd)?;
+    Some(format!("P13: {osd} was {what} while PG {pg} lacks a replica elsewhere"))
+}
+
+/// Checks a purge: only the destroyed slot of an OSD that is removed, and after its disk.
+pub(super) fn purged(before: &State, record: &Record) -> Option<Broken> {
+    let (world, osd) = (&before.world, record.osd);
+    let slot = world.ceph.slots.get(&osd)?;
+    if slot.up || slot.state != SlotState::Destroyed {
+        return Some(format!("P4: {osd} was purged, and its slot was not destroyed: {slot:?}"));
+    }
+    let is_left = matches!(&record.strategy, Strategy::Removal { left: Some(_), .. });
+    let is_forgotten =
+        disk_after(record) != DiskAfter::Leave && !is_left && world.disk_of(record.old).is_some();
+    is_forgotten.then(|| format!("P13: {osd} was purged, and its disk was neither wiped nor reported"))
+}
+
+/// Checks what a runner did: no disk is given up that is to be left, or while a replica is missing.
+pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
+    let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { return None };
+    if request.task != NodeTask::Wipe || done.refused.is_some() {
+        return None;
+    }
+    let osd = request.osd;
+    let Some(record) = record_of(before, osd) else {
+        let is_new = !before.world.kube.node_jobs.iter().any(|job| job.record == request.record);
+        return (is_new && !before.thaws)
+            .then(|| format!("P5: an agent is to wipe the disk of {osd} without a record"));
+    };
+    let is_there = |job: &osd_migrate::domain::observation::NodeJob| {
+        (&job.record, job.attempt, job.task) == (&request.record, request.attempt, request.task)
+    };
+    if before.world.kube.node_jobs.iter().any(is_there) {
+        return None;
+    }
+    let saved = (record.attempt.number, record.attempt.task);
+    if saved != (request.attempt, request.task) && !before.thaws {
+        return Some(format!("P5: an agent was created for {osd}, but its attempt is not the saved one"));
+    }
+    if disk_after(record) == DiskAfter::Leave {
+        return Some(format!("P13: the disk of {osd} is to be wiped, but is to be left as it is"));
+    }
+    in_place::surroundings(before, "wipe", osd).or_else(|| still_needed(before, osd, "wiped"))
+}
+
+/// Checks a closed record of an OSD that is gone: nothing of it is left.
+pub(super) fn closed(record: &Record, state: &State) -> Option<Broken> {
+    let (world, osd) = (&state.world, record.osd);
+    if world.ceph.slots.contains_key(&osd) {
+        return None;
+    }
+    // Purged by a person before osd-migrate did anything.
+    if record.stop_intended_at.is_none() {
+        return None;
+    }
+    if world.kube.daemons.contains_key(&osd) {
+        return Some(format!("P13: {osd} is removed, and its Deployment is left"));
+    }
+    is_requested(world, record).then(|| format!("P13: {osd} is removed, and the request for it is left"))
+}
+
+/// Checks the end of a run: no OSD has weight 0 because of osd-migrate, and each request was fulfilled.
+pub(super) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
+    let is_weightless = |slot: &Slot| slot.crush.as_ref().is_some_and(|item| item.weight == Weight(0));
+    let left = state.world.ceph.slots.iter().find(|(_, slot)| slot.up && is_weightless(slot));
+    if let Some((osd, _)) = left {
+        return Some(format!("P9: {osd} keeps the CRUSH weight 0"));
+    }
+    if faults {
+        return None;
+    }
+    let request = state.world.kube.requests.removals.keys().next();
+    request.map(|osd| format!("nothing went wrong, and {osd} is not removed"))
+}
+
+/// Returns the OSDs that are to be removed, were not started, and have their data elsewhere.
+pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
+    let (world, ledger) = (&state.world, &state.ledger);
+    let kube = &world.kube;
+    if !policy.removes() || kube.declaration.resets_weights {
+        return BTreeSet::new();
+    }
+    let serves = |osd: &OsdId, fsid| {
+        world.ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.has_weight())
+            && kube.daemons.get(osd).is_some_and(|daemon| daemon.replicas > 0)
+    };
+    let requests = kube.requests.removals.iter().filter(|(osd, request)| serves(osd, request.fsid));
+    let due = requests.map(|(osd, _)| *osd).filter(|osd| policy.selects(*osd));
+    due.filter(|osd| !ledger.records.contains_key(osd) && ledger.refused(*osd, &policy.run).is_none())
+        .filter(|osd| matches!(world.removable(*osd), Emptiable::Yes { .. }))
+        .collect()
+}

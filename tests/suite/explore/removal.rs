@@ -1,0 +1,199 @@
+//! OSDs that are removed by a request.
+
+use osd_migrate::domain::guard::Guard;
+use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::removal::DiskAfter;
+use osd_migrate::sim::{Around, Happening, World, example};
+
+use super::search::{Menu, Search};
+use super::{OURS, agents, deaths_of, explored, has_time, needs, nothing};
+
+pub(super) const REMOVED: &str = "removed, a fault";
+pub(super) const FROZEN: &str = "removed, a late freeze and a fault";
+pub(super) const NO_PLACE: &str = "to be removed, and no place for its data";
+pub(super) const SELECTED: &str = "to be removed, and its disk is selected";
+pub(super) const WEIGHED: &str = "to be removed, and Rook resets weights";
+const ALONE: &str = "removed";
+const TWO_REPLICAS: &str = "removed from two replicas, a fault";
+const AGENTS_FAIL: &str = "removed, and its agents fail";
+
+/// OSD that gets the data.
+const SPARE: OsdId = OsdId(3);
+/// OSD with another replica.
+const PARTNER: OsdId = OsdId(1);
+
+/// Returns the policy of a run that removes OSDs.
+fn removes() -> Policy {
+    Policy { removals: true, ..Policy::default() }
+}
+
+fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: removes, ..Search::new(name, world, menu, left) }
+}
+
+fn shut(name: &'static str, world: fn() -> World) -> Search {
+    Search { stays_shut: true, ..new(name, world, nothing, (0, 0, 0)) }
+}
+
+/// Returns what a person does with the request.
+fn request(world: &World) -> Happening {
+    let is_there = world.kube.requests.removals.contains_key(&OURS);
+    if is_there { Happening::PersonKeeps(OURS) } else { Happening::PersonRequests(OURS) }
+}
+
+/// Returns what goes wrong while an OSD is removed, and what people do to it.
+fn everything(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS, SPARE, PARTNER], world);
+    menu.extend(agents(world));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(
+        [Around::Paused, Around::Cancelled, Around::Cordoned].map(|what| Happening::Around(what, true)),
+    );
+    menu.extend([request(world), Happening::FlagSet]);
+    menu.extend(with_the_osd(world));
+    let disk = &world.disks["disk-0"];
+    if disk.held_by.is_none() && !world.is_run(disk) {
+        // A person who writes to a disk opens it exclusively too.
+        menu.push(Happening::DiskOverwritten("disk-0".to_owned()));
+    }
+    menu
+}
+
+/// Returns what people do with the Deployment and the slot of the OSD.
+fn with_the_osd(world: &World) -> Vec<Happening> {
+    let mut menu = Vec::new();
+    let Some(slot) = world.ceph.slots.get(&OURS) else { return menu };
+    menu.extend(world.kube.daemons.get(&OURS).map(|daemon| match daemon.replicas {
+        0 => Happening::PersonStarts(OURS),
+        _ => Happening::PersonEdits(OURS),
+    }));
+    menu.push(if slot.up { Happening::PersonReweighs(OURS) } else { Happening::PersonPurges(OURS) });
+    // Excluded while an agent has the disk open: between its last proof and its first write it cannot notice
+    // the change.
+    let is_open = world.disks["disk-0"].held_by.is_some();
+    if slot.state == SlotState::Destroyed && !is_open {
+        menu.push(Happening::PersonReregisters(OURS));
+    }
+    menu
+}
+
+/// Returns what may come while a runner is frozen.
+fn behind(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[SPARE], world);
+    menu.extend(
+        with_the_osd(world)
+            .into_iter()
+            .filter(|what| matches!(what, Happening::PersonReweighs(_) | Happening::PersonReregisters(_))),
+    );
+    menu.push(request(world));
+    menu
+}
+
+/// Returns what people do to an OSD of a pool with two replicas, and the death of the other OSDs.
+fn of_two_replicas(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS, PARTNER, OsdId(2)], world);
+    menu.push(request(world));
+    menu.extend(with_the_osd(world));
+    menu
+}
+
+fn agents_fail() -> World {
+    let mut world = example::removal();
+    world.noise.agents_fail = world.kube.nodes.keys().take(1).cloned().collect();
+    world
+}
+
+pub(super) fn searches() -> Vec<Search> {
+    vec![
+        shut(NO_PLACE, example::removal_without_a_place),
+        shut(SELECTED, example::removal_of_a_selected_disk),
+        shut(WEIGHED, example::removal_under_a_rook_that_weighs),
+        new(ALONE, example::removal, nothing, (0, 0, 0)),
+        Search { has_sick: true, ..new(AGENTS_FAIL, agents_fail, nothing, (0, 0, 0)) },
+        new(TWO_REPLICAS, example::removal_of_two_replicas, of_two_replicas, (1, 0, 0)),
+        new(REMOVED, example::removal, everything, (1, 0, 0)),
+        Search { freezes_late: true, ..new(FROZEN, example::removal, behind, (1, 1, 0)) },
+    ]
+}
+
+fn search(name: &'static str) -> Search {
+    searches().into_iter().find(|search| search.name == name).unwrap()
+}
+
+#[test]
+fn requested_osd_is_removed_and_nothing_is_left() {
+    explored(&search(ALONE));
+}
+
+#[test]
+fn disk_of_a_removed_osd_is_left_or_marked_on_request() {
+    let left = || example::removal_to(DiskAfter::Leave);
+    explored(&new("removed, its disk is left", left, nothing, (0, 0, 0)));
+    let marked = || example::removal_to(DiskAfter::Mark);
+    explored(&new("removed, its disk is marked, a fault", marked, agents, (1, 0, 0)));
+}
+
+#[test]
+fn osd_is_removed_although_its_agents_fail() {
+    explored(&search(AGENTS_FAIL));
+}
+
+#[test]
+fn removal_comes_before_a_migration() {
+    explored(&new("a removal and a migration", example::removal_and_migration, nothing, (0, 0, 0)));
+}
+
+#[test]
+fn removal_alongside_rook_comes_to_its_end() {
+    explored(&new("removed alongside Rook", example::removal_alongside_rook, nothing, (0, 0, 0)));
+}
+
+#[test]
+fn osd_is_not_removed_if_a_gate_stays_shut() {
+    for name in [NO_PLACE, SELECTED, WEIGHED] {
+        explored(&search(name));
+    }
+}
+
+#[test]
+fn osd_is_not_removed_by_a_run_without_removals() {
+    let never = Search { policy: Policy::default, ..shut("removed by no run", example::removal) };
+    explored(&never);
+}
+
+/// Checks that nothing that goes wrong while an OSD is removed costs a replica, or leaves the OSD weightless.
+#[test]
+fn removal_from_two_replicas_survives_a_fault() {
+    explored(&search(TWO_REPLICAS));
+}
+
+#[test]
+fn removal_survives_a_fault_of_any_kind() {
+    explored(&search(REMOVED));
+}
+
+#[test]
+fn removal_survives_a_late_freeze_and_a_fault() {
+    explored(&search(FROZEN));
+}
+
+#[test]
+fn removal_wider_if_there_is_time() {
+    if has_time() {
+        explored(&new("removed, two faults", example::removal, of_two_replicas, (2, 0, 0)));
+        explored(&new("removed, a fault and a leap", example::removal, everything, (1, 0, 1)));
+        explored(&new("removed alongside Rook", example::removal_alongside_rook, everything, (1, 0, 0)));
+    }
+}
+
+#[test]
+fn removal_needs_its_guards() {
+    needs(|| search(NO_PLACE), &[Guard::CanBeEmptied]);
+    needs(|| search(SELECTED), &[Guard::NotSelectedAgain]);
+    needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
+    needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
+    needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
+    needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects, Guard::PurgeOnlyDestroyed]);
+}

@@ -1,0 +1,125 @@
+//! Removal of an OSD that is dead: down and out, with its data on other OSDs; and its id kept for a new disk.
+
+use osd_migrate::domain::observation::Emptiable;
+use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+
+use super::*;
+
+/// Returns a world in which the removal of a dead OSD is requested, and its data is on other OSDs.
+fn dead(keep_id: bool) -> World {
+    World::new().down(OSD).with(|w| {
+        w.policy.removals = true;
+        w.policy.select = [OSD].into();
+        w.slot(OSD).is_in = false;
+        for pg in w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD)) {
+            let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
+            pg.up.remove(&OSD);
+            pg.up.insert(free);
+            pg.acting = pg.up.clone();
+        }
+        let epoch = w.seen.ceph.epoch;
+        w.seen.ceph.pgs.values_mut().for_each(|pg| pg.reported_epoch = epoch);
+        w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
+        w.seen.ceph.safe_to_destroy = [(OSD, true)].into();
+        let fsid = w.slot(OSD).fsid.unwrap();
+        let request = RemovalRequest { fsid, disk: DiskAfter::Wipe, keep_id, since: None };
+        w.seen.kube.requests.removals.insert(OSD, request);
+    })
+}
+
+/// Returns a world in which the dead OSD is about to be stopped.
+fn intended(keep_id: bool) -> World {
+    let recorded = dead(keep_id).saved("record").minutes_later(2).backed_up(OSD);
+    recorded.saved("stop").with_flags_set(OSD).fenced(OSD)
+}
+
+/// Returns a world in which the slot of the dead OSD is destroyed.
+fn destroyed(keep_id: bool) -> World {
+    let stopped = intended(keep_id).with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+        w.daemon(OSD).pods.clear();
+    });
+    stopped.saved("down").slot_destroyed(OSD)
+}
+
+#[test]
+fn dead_osd_is_recorded_without_an_inspection_of_its_disk() {
+    let world = dead(false).saved("record");
+    let record = &world.ledger.records[&OSD];
+    assert!(record.is_of_dead() && record.evidence.is_none() && record.attempt.number == 0);
+    // Statistics are from after the record.
+    check!(
+        world.clone().backed_up(OSD).plan(),
+        Next::Wait(Wait::Emptying { pgs: 0, .. }) | Next::Save { .. }
+    );
+    let next = intended(false).plan();
+    let prepares = matches!(
+        next,
+        Next::Do(Act::Kube(KubeAct::LimitDrains { .. })) | Next::Save { why: Saving::Pdb, .. }
+    );
+    let stops = matches!(next, Next::Do(Act::Kube(KubeAct::Stop { osd: OSD, emptied: true, up: false, .. })));
+    assert!(prepares || stops, "{next:#?}");
+}
+
+#[test]
+fn osd_that_is_down_with_data_missing_elsewhere_is_not_removed() {
+    let in_still = dead(false).with(|w| w.slot(OSD).is_in = true);
+    let lacking = dead(false).pg_state(0, "active+undersized+degraded").with(|w| w.pg(0).degraded = 5);
+    let named = dead(false).with(|w| w.pg(0).acting.extend([OSD]));
+    for world in [in_still, lacking, named] {
+        let next = world.plan();
+        let is_record = matches!(&next, Next::Save { why: Saving::Record, .. });
+        assert!(!is_record, "{next:#?}");
+    }
+}
+
+#[test]
+fn dead_osd_is_destroyed_and_purged_and_its_disk_is_left() {
+    let stopped = intended(false).with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+        w.daemon(OSD).pods.clear();
+    });
+    check!(stopped.saved("down").plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
+    let world = destroyed(false);
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Purge { osd: OSD, .. })));
+    let purged = world.slot_gone(OSD);
+    check!(purged.plan(), Next::Do(Act::Kube(KubeAct::DropDeployment { osd: OSD, .. })));
+    let undeployed = purged.with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+    check!(undeployed.plan(), Next::Do(Act::Kube(KubeAct::DropRequest { osd: OSD, .. })));
+    let done = undeployed.with(|w| w.seen.kube.requests.removals.clear());
+    let next = done.plan();
+    assert!(matches!(next, Next::Do(_) | Next::Save { .. }), "{next:#?}");
+}
+
+#[test]
+fn id_of_a_dead_osd_is_kept_for_a_new_disk() {
+    let world = destroyed(true);
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::DropDeployment { osd: OSD, .. })));
+    let undeployed = world.with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+    check!(undeployed.plan(), Next::Do(Act::Kube(KubeAct::DropRequest { osd: OSD, .. })));
+}
+
+#[test]
+fn id_of_an_osd_that_is_up_is_not_kept() {
+    let world = dead(true).up(OSD).reported().with(|w| w.slot(OSD).is_in = true);
+    let Next::Finished(summary) = world.plan() else { panic!("{:#?}", world.plan()) };
+    assert!(
+        matches!(summary.refused.as_slice(), [(OSD, why)] if why.contains("only an OSD that is dead")),
+        "{summary:#?}"
+    );
+}
+
+#[test]
+fn dead_osd_that_comes_up_before_its_stop_is_withdrawn() {
+    let revived = intended(false).up(OSD);
+    let next = revived.plan();
+    check!(next, Next::Save { why: Saving::Withdrawn, .. });
+}
+
+#[test]
+fn kept_dead_osd_is_withdrawn_when_its_request_is_deleted() {
+    let kept = dead(false).saved("record").with(|w| w.seen.kube.requests.removals.clear());
+    check!(kept.plan(), Next::Save { why: Saving::Withdrawn, .. });
+}
