@@ -23,6 +23,12 @@ pub struct RemoveArgs {
     /// content, and cannot be used before a person has wiped it.
     #[arg(long, value_enum, value_name = "STATE", default_value_t = Disk::Wipe)]
     pub disk: Disk,
+    /// Keep the id of a dead OSD for a new disk of its host.
+    ///
+    /// The slot of the OSD stays destroyed, with its place in CRUSH. The next available disk of its host
+    /// becomes the OSD with the same id.
+    #[arg(long)]
+    pub keep_id: bool,
     /// Confirm the removal: yes-really-remove-osds.
     ///
     /// Without it, the command lists what would be removed, and requests nothing.

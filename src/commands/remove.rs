@@ -31,10 +31,10 @@ pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) 
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };
-    let (names, disk) = (k8s.names(), DiskAfter::from(args.disk));
+    let (names, wanted) = (k8s.names(), (DiskAfter::from(args.disk), args.keep_id));
     let osds: BTreeSet<OsdId> = args.osds.iter().copied().collect();
     let found: Result<Vec<ToRemove>, String> =
-        osds.iter().map(|osd| to_remove(*osd, disk, &ledger, &seen)).collect();
+        osds.iter().map(|osd| to_remove(*osd, wanted, &ledger, &seen)).collect();
     let found = match found {
         Ok(found) => found,
         Err(why) => return failed(&names.complete(&why), Exit::Refused),
@@ -60,20 +60,28 @@ pub(super) fn conflict(error: K8sError, k8s: &K8s) -> Exit {
 
 fn requests(found: &[ToRemove]) -> BTreeMap<OsdId, RemovalRequest> {
     let since = Some(WallClock.now());
-    let request = |one: &ToRemove| (one.osd, RemovalRequest { fsid: one.fsid, disk: one.disk, since });
+    let request = |one: &ToRemove| {
+        let (fsid, disk, keep_id) = (one.fsid, one.disk, one.keep_id);
+        (one.osd, RemovalRequest { fsid, disk, keep_id, since })
+    };
     found.iter().map(request).collect()
 }
 
 /// Returns what would be removed of an OSD; the error is a sentence that says why it can't be removed.
-fn to_remove(osd: OsdId, disk: DiskAfter, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
+fn to_remove(
+    osd: OsdId,
+    (disk, keep_id): (DiskAfter, bool),
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Result<ToRemove, String> {
     let Some(slot) = seen.ceph.slots.get(&osd) else {
         return Err(format!("{osd} does not exist. See: ceph osd tree"));
     };
-    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, disk)) {
+    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, (disk, keep_id))) {
         return Err(why);
     }
     let fsid = fsid_of(osd, slot)?;
-    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::removable(osd, seen) {
+    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::removable(osd, keep_id, seen) {
         return Err(format!("{reason} [{}]", reason.code()));
     }
     let metadata = slot.metadata.as_ref();
@@ -85,6 +93,7 @@ fn to_remove(osd: OsdId, disk: DiskAfter, ledger: &Ledger, seen: &Observation) -
         osd,
         fsid,
         disk,
+        keep_id,
         host: plan::host_of(osd, seen),
         devices,
         used_bytes: slot.used_bytes,
@@ -105,7 +114,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
 /// The same request for a removal that has begun is no error.
-fn held_by(record: &Record, disk: DiskAfter) -> Option<String> {
+fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
     let osd = record.osd;
     if record.quarantine.is_some() {
         return Some(format!(
@@ -113,11 +122,12 @@ fn held_by(record: &Record, disk: DiskAfter) -> Option<String> {
         ));
     }
     match &record.strategy {
-        Strategy::Removal { disk: begun, .. } if *begun == disk => None,
-        Strategy::Removal { disk: begun, .. } => Some(format!(
-            "the removal of {osd} has begun with --disk {}. To change that, withdraw it first: osd-migrate -n NAMESPACE \
-             keep {osd}",
-            begun.code()
+        Strategy::Removal { disk, keep_id, .. } if (*disk, *keep_id) == wanted => None,
+        Strategy::Removal { disk, keep_id, .. } => Some(format!(
+            "the removal of {osd} has begun with --disk {}{}. To change that, withdraw it first: osd-migrate -n \
+             NAMESPACE keep {osd}",
+            disk.code(),
+            if *keep_id { " --keep-id" } else { "" }
         )),
         Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
@@ -141,7 +151,7 @@ mod tests {
     }
 
     fn wiped(osd: OsdId, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
-        to_remove(osd, DiskAfter::Wipe, ledger, seen)
+        to_remove(osd, (DiskAfter::Wipe, false), ledger, seen)
     }
 
     /// Returns the ledger after a run has begun with the first OSD; `removes` by the requests of `seen`.
@@ -196,9 +206,9 @@ mod tests {
         let why = wiped(osd, &ledger, &found).unwrap_err();
         assert!(why.contains("gets another fsid"), "{why}");
         ledger.records.get_mut(&osd).unwrap().strategy =
-            Strategy::Removal { disk: DiskAfter::Wipe, left: None };
+            Strategy::Removal { disk: DiskAfter::Wipe, dead: false, keep_id: false, left: None };
         assert!(wiped(osd, &ledger, &found).is_ok(), "the same request again");
-        let why = to_remove(osd, DiskAfter::Leave, &ledger, &found).unwrap_err();
+        let why = to_remove(osd, (DiskAfter::Leave, false), &ledger, &found).unwrap_err();
         assert!(why.contains("has begun with --disk wipe") && why.contains(" keep osd."), "{why}");
         let quarantine = Quarantine { why: "its disk failed".to_owned(), since: found.at };
         ledger.records.get_mut(&osd).unwrap().quarantine = Some(quarantine);

@@ -24,6 +24,8 @@ pub struct ToRemove {
     pub fsid: OsdFsid,
     /// State that its disk gets.
     pub disk: DiskAfter,
+    /// Its id is kept for a new disk.
+    pub keep_id: bool,
     /// Its host in CRUSH.
     pub host: Option<String>,
     /// Its devices, by the most stable names that Ceph knows.
@@ -68,13 +70,16 @@ pub fn requested_text(found: &[ToRemove], is_confirmed: bool, width: Width) -> S
             one.fsid.to_string(),
             one.devices.clone().filter(|devices| !devices.is_empty()).unwrap_or_else(unknown),
             one.used_bytes.map_or_else(unknown, size),
-            becomes(one.disk).to_owned(),
+            becomes(if one.up { one.disk } else { DiskAfter::Leave }).to_owned(),
         ]);
     }
     let mut parts = vec![table.text(width)];
     let down: Vec<&OsdId> = found.iter().filter(|one| !one.up).map(|one| &one.osd).collect();
     if !down.is_empty() {
-        parts.push(format!("Down: {}. A run removes an OSD only while it is up", names(down)));
+        parts.push(format!(
+            "Down: {}. Such an OSD is removed when it is out and its data is on other OSDs; its disk is not read",
+            names(down)
+        ));
     }
     let osds: Vec<OsdId> = found.iter().map(|one| one.osd).collect();
     let listed = listed(&osds);
@@ -86,7 +91,10 @@ pub fn requested_text(found: &[ToRemove], is_confirmed: bool, width: Width) -> S
         parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {listed}"));
     } else {
         let disk = found.first().map(|one| one.disk).filter(|disk| *disk != DiskAfter::default());
-        let disk = disk.map(|disk| format!(" --disk {}", disk.code())).unwrap_or_default();
+        let mut disk = disk.map(|disk| format!(" --disk {}", disk.code())).unwrap_or_default();
+        if found.first().is_some_and(|one| one.keep_id) {
+            disk += " --keep-id";
+        }
         parts
             .push(format!("To see where the data would go: osd-migrate -n NAMESPACE plan --remove {listed}"));
         parts.push(format!(

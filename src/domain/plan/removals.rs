@@ -112,12 +112,12 @@ pub fn previews(
     let mut first = in_progress;
     let all = for_all(own, view);
     let mut found = Vec::new();
-    for (osd, _) in due(view) {
-        let gate = match (view.policy.removes(), of_one(osd, own, view), first) {
+    for (osd, request) in due(view) {
+        let gate = match (view.policy.removes(), of_one(osd, request, own, view), first) {
             (false, _, _) => Gate::Shut(Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }),
             (true, Gate::Open, Some(before)) => Gate::Shut(Reason::Queued { osd: before }),
             (true, Gate::Open, None) => {
-                let gate = gate::first_of([all.clone(), gate::emptiable(osd, view.seen)]);
+                let gate = gate::first_of([all.clone(), finds_place(osd, request, view)]);
                 // A run asks about this OSD before the others. One that can't be emptied holds up no other.
                 first = (!is_final(&gate)).then_some(osd);
                 gate
@@ -158,15 +158,20 @@ fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
     ])
 }
 
+/// Returns the gate that is open if the data of the OSD finds a place.
+///
+/// An id that is kept stays in CRUSH: no data moves.
+fn finds_place(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Gate {
+    if request.keep_id { Gate::Open } else { gate::emptiable(osd, view.seen) }
+}
+
 /// Records the removal once Ceph has answered that the data finds a place.
 fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
     let ledger = view.ledger;
     if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
         return Some(Next::Wait(Wait::FreshView));
     }
-    // An id that is kept stays in CRUSH: no data moves.
-    let finds_place = if request.keep_id { Gate::Open } else { gate::emptiable(osd, view.seen) };
-    match finds_place {
+    match finds_place(osd, request, view) {
         Gate::Open => record(osd, request, view),
         Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
             let mut ledger = ledger.clone();
