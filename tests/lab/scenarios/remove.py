@@ -295,6 +295,7 @@ def not_available(world):
     verdicts = {osd: disks[by_id(f"osd{osd}")]["verdict"] for osd in (OSD, MARKED)}
     assert verdicts == {OSD: "new", MARKED: "rejected"}, disks
     why = disks[by_id(f"osd{MARKED}")]["why"]
+    assert f"osd.{MARKED}" in why, why
     world.say(f"marked: ceph-volume says {found[MARKED]['rejected_reasons']}, osd-migrate says {why}")
 
 

@@ -41,7 +41,7 @@ fn milestones_of_the_page_are_codes_of_saves() {
     let named: Vec<&str> = paragraph.split('`').skip(1).step_by(2).collect();
     let codes = variants("src/domain/next/saving.rs", "Saving");
     let kebab = |variant: &String| coded("", variant).trim_start_matches('-').to_owned();
-    let tasks = ["inspect", "rebuild", "restore-slot", "clear", "purged-externally", "no-bootstrap"];
+    let tasks = ["inspect", "rebuild", "restore-slot", "clear", "wipe", "purged-externally", "no-bootstrap"];
     let codes: BTreeSet<String> = codes.iter().map(kebab).chain(tasks.map(str::to_owned)).collect();
     let unknown: Vec<_> = named.iter().filter(|name| !codes.contains(**name)).collect();
     assert!(named.len() > 15 && unknown.is_empty(), "no code of a save: {unknown:?}");
