@@ -21,9 +21,11 @@ impl Step<'_> {
     /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.
     ///
     /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped. An
-    /// OSD that is removed needs no fence once its Deployment is gone: the fence is removed then.
+    /// OSD that is removed needs no fence once its Deployment is gone: the fence is removed then, and the acts
+    /// before that set it.
     pub(super) fn fence_again(&self) -> Option<Next> {
-        let is_removed = self.phase == Phase::Removed && self.facts.daemon == DaemonFact::Gone;
+        let is_for_removal = matches!(self.phase, Phase::Removing | Phase::Removed);
+        let is_removed = is_for_removal && self.facts.daemon == DaemonFact::Gone;
         let is_down = !self.facts.before_stop() && !self.facts.up && !is_removed;
         let is_ours = is_down && self.record.left_to_rook_since.is_none();
         let is_gone = self.view.our_fence().is_some() && self.view.seen.kube.fence.is_none();

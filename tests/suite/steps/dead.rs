@@ -102,6 +102,36 @@ fn id_of_a_dead_osd_is_kept_for_a_new_disk() {
 }
 
 #[test]
+fn fence_and_flags_are_restored_once_after_the_id_is_kept() {
+    let mut world = destroyed(true).with(|w| {
+        w.seen.kube.daemons.remove(&OSD);
+        w.seen.kube.requests.removals.clear();
+    });
+    let mut acts = Vec::new();
+    for _ in 0..12 {
+        match world.plan() {
+            Next::Save { ledger, why, .. } => {
+                acts.push(why.code().to_owned());
+                world.ledger = ledger;
+                if why == Saving::Removed {
+                    break;
+                }
+            }
+            Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })) => {
+                acts.push("flags".to_owned());
+                (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+            }
+            Next::Do(Act::Kube(KubeAct::Unfence { .. })) => {
+                acts.push("unfence".to_owned());
+                (world.seen.kube.fence, world.seen.kube.fenced_at) = (None, None);
+            }
+            next => panic!("{next:#?} after {acts:?}"),
+        }
+    }
+    assert_eq!(acts, ["flags", "unfence", "unfenced", "removed"]);
+}
+
+#[test]
 fn id_of_an_osd_that_is_up_is_not_kept() {
     let world = dead(true).up(OSD).reported().with(|w| w.slot(OSD).is_in = true);
     let Next::Finished(summary) = world.plan() else { panic!("{:#?}", world.plan()) };
