@@ -11,6 +11,7 @@
 //! | `wipe` | the agent opened the disk exclusively and proved it again, before the first write |
 //! | `pieces` | the agent wrote its tombstone, before it clears the OSD's parts on other devices |
 //! | `header` | the agent cleared the disk and the parts, before LUKS headers and ceph-volume |
+//! | `blank` | the agent cleared the disk of a removed OSD, before it replaces the tombstone |
 //! | `mapping` | the agent opened the mappings of LUKS headers, before ceph-volume |
 
 use std::path::Path;

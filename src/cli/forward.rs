@@ -103,6 +103,16 @@ mod tests {
     }
 
     #[test]
+    fn job_of_remove_gets_the_osds_and_not_the_confirmation_of_runs() {
+        let chart = ["run", "--confirm", "yes-really-migrate-osds", "--removals"];
+        assert_eq!(job(&["remove", "osd.5", "6"], &chart), ["remove", "osd.5,6"]);
+        let typed = ["remove", "--disk", "mark", "5", "--confirm", "yes-really-remove-osds"];
+        let forwarded = job(&typed, &chart);
+        assert_eq!(forwarded.join(" "), "remove --confirm yes-really-remove-osds --disk mark 5");
+        assert!(Cli::command().try_get_matches_from([&["osd-migrate"], &typed[..]].concat()).is_ok());
+    }
+
+    #[test]
     fn windows_of_weekdays_reach_the_job_in_the_time_zone_of_the_chart() {
         let chart = ["run", "--window", "22:00-05:00", "--time-zone", "Europe/Berlin"];
         let typed = ["run", "--window", "Sat,Sun 00:00-24:00", "--window", "Mon-Fri 20:00-05:00"];

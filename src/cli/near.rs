@@ -78,8 +78,19 @@ fn tips<'a>(typed: &str, known: &[&'a str]) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
-    const KNOWN: [&str; 9] =
-        ["plan", "provision", "resume", "run", "start", "status", "uninstall", "version", "pause"];
+    const KNOWN: [&str; 11] = [
+        "keep",
+        "plan",
+        "provision",
+        "remove",
+        "resume",
+        "run",
+        "start",
+        "status",
+        "uninstall",
+        "version",
+        "pause",
+    ];
 
     #[test]
     fn tips_name_changing_commands_only_if_one_letter_is_wrong() {
@@ -95,7 +106,9 @@ mod tests {
             ("ran", &["plan"]),
             ("resme", &["resume"]),
             ("reume", &["resume"]),
-            ("remove", &[]),
+            ("remov", &["remove"]),
+            ("revome", &[]),
+            ("kep", &["keep"]),
             ("install", &[]),
             ("unistall", &["uninstall"]),
             ("migrate", &[]),

@@ -109,6 +109,39 @@ fn osds_to_retry_are_separated_by_spaces_or_commas() {
 }
 
 #[test]
+fn removal_takes_only_its_own_confirmation_and_known_states() {
+    let parse = |args: &[&str]| match Cli::try_parse_from(["osd-migrate", "remove"].iter().chain(args)) {
+        Ok(Cli { command: Command::Remove(args), .. }) => Ok((args.osds, args.disk, args.confirm.is_some())),
+        Ok(_) => Err(String::new()),
+        Err(error) => Err(error.to_string()),
+    };
+    let two = || vec![OsdId(5), OsdId(6)];
+    assert_eq!(parse(&["osd.5,6"]), Ok((two(), Disk::Wipe, false)));
+    let confirmed = ["5", "6", "--disk", "leave", "--confirm", REMOVAL_CONFIRMATION];
+    assert_eq!(parse(&confirmed), Ok((two(), Disk::Leave, true)));
+    for words in [CONFIRMATION, "yes", ""] {
+        let refused = parse(&["5", "--confirm", words]);
+        assert!(refused.is_err_and(|why| why.contains("use yes-really-remove-osds")), "{words}");
+    }
+    for wrong in [&[][..], &["osd.5x"], &["5", "--disk", "burn"]] {
+        assert!(parse(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn removals_are_off_unless_they_are_asked_for() {
+    let removes = |args: &[&str]| match Cli::try_parse_from(["osd-migrate"].iter().chain(args)) {
+        Ok(Cli { command: Command::Run(args), .. }) => Some(args.policy().removes()),
+        Ok(Cli { command: Command::Plan(args), .. }) => Some(args.run.policy().removes()),
+        Ok(Cli { command: Command::Provision(args), .. }) => Some(args.policy().removes()),
+        Ok(_) | Err(_) => None,
+    };
+    assert_eq!((removes(&["run"]), removes(&["plan"])), (Some(false), Some(false)));
+    assert_eq!((removes(&["run", "--removals"]), removes(&["plan", "--removals"])), (Some(true), Some(true)));
+    assert_eq!((removes(&["provision"]), removes(&["provision", "--removals"])), (Some(false), None));
+}
+
+#[test]
 fn global_options_of_kubectl_are_taken_before_and_after_the_command() {
     let taken = |args: &[&str]| {
         let cli = Cli::try_parse_from(["osd-migrate"].iter().chain(args)).unwrap();

@@ -85,9 +85,8 @@ fn to_remove(
         return Err(format!("{reason} [{}]", reason.code()));
     }
     let metadata = slot.metadata.as_ref();
-    let devices = metadata.map(|known| match known.stable_devices.is_empty() {
-        true => known.devices.join(" "),
-        false => known.stable_devices.join(" "),
+    let devices = metadata.map(|known| {
+        if known.stable_devices.is_empty() { known.devices.join(" ") } else { known.stable_devices.join(" ") }
     });
     Ok(ToRemove {
         osd,

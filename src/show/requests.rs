@@ -121,23 +121,25 @@ pub(super) fn becomes(disk: DiskAfter) -> &'static str {
 
 /// Returns the answer of `keep` about OSDs that stay; the removal of some of them had begun.
 pub fn kept(osds: &[OsdId], begun: &[OsdId]) -> String {
-    let mut text = format!("{}: the request for its removal is withdrawn", names(osds));
-    if !begun.is_empty() {
-        text += &format!(
-            ". A run restores the CRUSH weight of {}, and its data moves back. If no run is at work, start one: \
-             {RUN_REMOVALS}",
-            names(begun)
-        );
+    let withdrawn = format!("{}: the request for its removal is withdrawn", names(osds));
+    if begun.is_empty() {
+        return withdrawn;
     }
-    text
+    format!(
+        "{withdrawn}. A run restores the CRUSH weight of {}, and its data moves back. If no run is at work, start one: \
+         {RUN_REMOVALS}",
+        names(begun)
+    )
 }
 
 /// Returns the answer of `keep` about an OSD that is already stopped.
 pub fn too_late(record: &Record) -> String {
     let disk = match &record.strategy {
-        Strategy::Removal { left: Some(_), .. } => becomes(DiskAfter::Leave),
-        Strategy::Removal { disk, .. } => becomes(*disk),
-        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => becomes(DiskAfter::Leave),
+        Strategy::Removal { disk, left: None } => becomes(*disk),
+        Strategy::Removal { left: Some(_), .. }
+        | Strategy::InPlace
+        | Strategy::Directory { .. }
+        | Strategy::New { .. } => becomes(DiskAfter::Leave),
     };
     format!(
         "it is too late to keep {}: it is empty and stopped. A run completes its removal: the id is purged, the disk \

@@ -248,7 +248,6 @@ fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<U
     }
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), None) };
     let words = match word.as_str() {
-        "removed" => "cleaning up",
         "stop" | "pgs-gone" | "down" | "wipe-blocked" | "wipe" | "disk-left" if record.is_removal() => {
             "removing"
         }
@@ -263,7 +262,7 @@ fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<U
         "restore-slot" => "restoring its slot",
         "clear" => "removing its old directory",
         "new" => "recreated, starting and backfilling",
-        "closing" | "uncleared" | "withdrawn" | "not-emptied" => "cleaning up",
+        "closing" | "removed" | "uncleared" | "withdrawn" | "not-emptied" => "cleaning up",
         "quarantine" => "quarantined",
         other => other,
     };

@@ -39,6 +39,7 @@ mod purity;
 mod reference;
 mod rehearsal;
 mod report;
+mod requests;
 mod rooms;
 mod rules;
 mod runbook;

@@ -24,7 +24,8 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
             first_not_open([emptied(*osd, ceph), self::precondition(&allows, ceph)])
         }
         DataPrecondition::NoneMissing { osd } => {
-            first_not_open([still_out(*osd, ceph), only_ours_missing(*osd, &BTreeSet::new(), ceph)])
+            let none_missing = only_ours_missing(*osd, &BTreeSet::new(), ceph);
+            first_not_open([still_out(*osd, ceph), none_missing, fresh(|_| true, ceph)])
         }
         DataPrecondition::OnlyOursMissing { osd, pgs } => {
             first_not_open([only_ours_missing(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])

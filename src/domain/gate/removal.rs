@@ -1,7 +1,7 @@
 //! Gates of the removal of an OSD.
 
 use super::answer::{Gate, first_not_open, shut_if};
-use super::data::{only_ours_missing, pgs_of};
+use super::data::{fresh, only_ours_missing, pgs_of};
 use super::emptied::{emptiable, safe_to_destroy};
 use super::mark_out::HOLDS_DATA;
 use super::node::node_ready;
@@ -82,6 +82,7 @@ pub fn before_last_stop(
 pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
         only_ours_missing(osd, &BTreeSet::new(), &seen.ceph),
+        fresh(|_| true, &seen.ceph),
         surroundings(our_fence, seen),
         node_ready(node, seen),
     ])

@@ -121,12 +121,16 @@ impl Step<'_> {
     pub(super) fn removed(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if let Some(daemon) = self.view.daemon(osd) {
-            if !self.facts.stopped {
+            // A Deployment that another client scaled up keeps the mark of osd-migrate.
+            if !self.facts.stopped || daemon.replicas > 0 {
                 return self.quarantine(format!(
                     "it is destroyed, and another client changed its Deployment. Delete the Deployment: kubectl -n \
-                     NAMESPACE delete deployment {}",
+                     NAMESPACE delete deployment {}; then: osd-migrate -n NAMESPACE retry {osd}",
                     daemon.name
                 ));
+            }
+            if self.facts.pod {
+                return Next::Wait(Wait::Down { osd });
             }
             return self.fenced(Act::Kube(KubeAct::DropDeployment {
                 osd,

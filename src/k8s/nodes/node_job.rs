@@ -48,7 +48,7 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
         ask: ("OSD_MIGRATE_REQUEST", serde_json::to_string(request).unwrap_or_default()),
         key_secret: Some(&name),
         parent,
-        clears_remains: request.task == NodeTask::Rebuild,
+        clears_remains: matches!(request.task, NodeTask::Rebuild | NodeTask::Wipe),
         pvcs: AgentPvcs::of(request),
     };
     let annotations = json!({RECORD: request.record.0});

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
 use crate::domain::policy::Declaration;
+use crate::domain::removal::DiskAfter;
 use crate::domain::storage::Resources;
 use crate::k8s::own::own_pod::{More, Own};
 
@@ -197,12 +198,13 @@ fn parent_of_an_osd_directory_is_writable_only_to_clear_it() {
 }
 
 #[test]
-fn rook_data_dir_is_mounted_only_for_a_rebuild() {
+fn rook_data_dir_is_mounted_only_for_a_rebuild_or_a_wipe() {
     for (task, is_mounted) in [
         (NodeTask::Inspect, false),
         (NodeTask::Rebuild, true),
         (NodeTask::RestoreSlot, false),
         (NodeTask::Clear, false),
+        (NodeTask::Wipe, true),
     ] {
         let job = built_of(&NodeRequest { task, ..request() }).to_string();
         assert_eq!(job.contains(crate::domain::inspection::ROOK_MOUNT), is_mounted, "{task}");
@@ -220,6 +222,21 @@ fn node_request_is_read_back_unchanged_from_its_job() {
     let vars = job.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();
     let value = vars.iter().find(|v| v["name"] == "OSD_MIGRATE_REQUEST").unwrap()["value"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<NodeRequest>(value).unwrap(), request());
+}
+
+/// Asserts that the agent of a wipe gets what that of a rebuild gets: devices, key, locks, Rook's folder.
+#[test]
+fn wipe_job_differs_from_a_rebuild_job_only_in_its_task() {
+    let request = NodeRequest { after: Some(DiskAfter::Mark), ..request() };
+    let of = |task| {
+        let request = NodeRequest { task, ..request.clone() };
+        let asked = serde_json::to_string(&request).unwrap();
+        let job = serde_json::to_string(&built_of(&request)).unwrap();
+        let job = job.replace(&serde_json::to_string(&asked).unwrap(), "REQUEST");
+        assert!(job.contains("REQUEST") && asked.contains(r#""after":"mark""#), "{asked}");
+        job.replace("osd-migrate-wipe-", "osd-migrate-rebuild-").replace(r#""wipe""#, r#""rebuild""#)
+    };
+    assert_eq!(of(NodeTask::Wipe), of(NodeTask::Rebuild));
 }
 
 fn seen(uid: &str, status: &Value) -> Result<JobSeen, String> {

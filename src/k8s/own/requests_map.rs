@@ -107,22 +107,19 @@ impl K8s {
         if data == before {
             return Ok(());
         }
-        let written = match found {
-            Some(mut map) => {
-                // A person may have created it by hand.
-                map.metadata.labels.get_or_insert_default().extend(labels(Part::Requests));
-                map.data = Some(data);
-                maps.replace(REQUESTS, &map).await
-            }
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(REQUESTS.to_owned()),
-                    labels: Some(labels(Part::Requests)),
-                    ..ObjectMeta::default()
-                };
-                let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
-                maps.create(REQUESTS, &map).await
-            }
+        let written = if let Some(mut map) = found {
+            // A person may have created it by hand.
+            map.metadata.labels.get_or_insert_default().extend(labels(Part::Requests));
+            map.data = Some(data);
+            maps.replace(REQUESTS, &map).await
+        } else {
+            let metadata = ObjectMeta {
+                name: Some(REQUESTS.to_owned()),
+                labels: Some(labels(Part::Requests)),
+                ..ObjectMeta::default()
+            };
+            let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
+            maps.create(REQUESTS, &map).await
         };
         written.map(drop)
     }

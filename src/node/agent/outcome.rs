@@ -82,3 +82,26 @@ fn evidence(
     let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes).saturating_sub(header);
     Evidence { usable_bytes, device: disk.identity, proof, auxiliary }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::node::disk::links::Links;
+    use crate::node::samples::bare_disk;
+
+    /// Checks that a disk is reported under each path that `devices` of a CephCluster may contain.
+    #[test]
+    fn reported_disk_has_the_paths_that_an_owner_may_name() {
+        let root = tempfile::tempdir().unwrap();
+        let dev = root.path().canonicalize().unwrap();
+        std::fs::create_dir_all(dev.join("disk/by-id")).unwrap();
+        std::fs::write(dev.join("sdb"), "").unwrap();
+        symlink("../../sdb", dev.join("disk/by-id/ata-1")).unwrap();
+        let links = Links::read(&dev).of(&dev.join("sdb"));
+        let kernel = kernel(&Disk { links, ..bare_disk(&["ata-1"], 1) }).unwrap();
+        assert_eq!(kernel.node, "/dev/sdb");
+        assert_eq!(kernel.links, [dev.join("disk/by-id/ata-1").display().to_string()].into());
+    }
+}

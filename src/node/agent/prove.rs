@@ -1,4 +1,4 @@
-//! What a rebuild proves before it writes: once before anything is closed, and again while the disk is open
+//! What a rebuild or a wipe proves before it writes: once before anything is closed, and again while the disk is open
 //! exclusively.
 
 use crate::domain::inspection::{Evidence, NodeRequest, Proof};
@@ -22,7 +22,7 @@ use crate::node::volumes::old::Moment;
 use crate::node::volumes::removal::{self, Shared};
 use crate::node::volumes::{databases, stack, within};
 
-/// Task and environment of a rebuild.
+/// Task and environment of a rebuild or a wipe.
 pub(super) struct Order<'a> {
     pub(super) request: &'a NodeRequest,
     pub(super) evidence: &'a Evidence,
@@ -32,6 +32,50 @@ pub(super) struct Order<'a> {
 
 /// Returns the permission to wipe the disk; none if it carries the new OSD already.
 pub(super) fn prove(
+    order: &Order<'_>,
+    found: &FoundDisk,
+    asked: &CapabilityAnswer,
+) -> Result<Option<Verdict>, NodeError> {
+    let &Order { request, evidence, host, .. } = order;
+    let Some(verdict) = permission(order, found, asked)? else { return Ok(None) };
+    asked.can_rebuild(host, request, removal::are_touched(evidence))?;
+    if let Ok(slots) = &asked.slots {
+        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
+    }
+    if let (Some(shared), Mode::Raw, false) = (Shared::of(evidence), request.target.mode, request.on_file) {
+        return Err(NodeError::Refused(format!(
+            "other volumes share the volume group of its volume, so its disk cannot become {}: {shared}",
+            request.target
+        )));
+    }
+    Ok(Some(verdict))
+}
+
+/// Returns the permission to wipe the disk of an OSD that is removed: it carries that OSD, or its tombstone.
+pub(super) fn prove_removed(
+    order: &Order<'_>,
+    found: &FoundDisk,
+    asked: &CapabilityAnswer,
+) -> Result<Verdict, NodeError> {
+    let &Order { request, evidence, host, .. } = order;
+    let verdict = match permission(order, found, asked)? {
+        Some(verdict @ (Verdict::WipeOld | Verdict::WipeOurs)) => verdict,
+        // A removal issues no fsid, and its OSD was on the disk.
+        Some(Verdict::Done | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable | Verdict::Refuse(_))
+        | None => {
+            let (disk, content) = (found.disk.described(), &found.examine.content);
+            return Err(NodeError::Refused(format!("{disk}: expected the removed OSD, found {content}")));
+        }
+    };
+    asked.has_tools(host, request, removal::are_touched(evidence))?;
+    if let Ok(slots) = &asked.slots {
+        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
+    }
+    Ok(verdict)
+}
+
+/// Returns the permission that the disk's content gives; none if it carries the new OSD already.
+fn permission(
     order: &Order<'_>,
     found: &FoundDisk,
     asked: &CapabilityAnswer,
@@ -50,16 +94,6 @@ pub(super) fn prove(
         if let Some(why) = stack::foreign_layer(host, &found.disk, &evidence.proof, request.data_pvc()) {
             return Err(NodeError::Refused(why));
         }
-    }
-    asked.can_rebuild(host, request, removal::are_touched(evidence))?;
-    if let Ok(slots) = &asked.slots {
-        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
-    }
-    if let (Some(shared), Mode::Raw, false) = (Shared::of(evidence), request.target.mode, request.on_file) {
-        return Err(NodeError::Refused(format!(
-            "other volumes share the volume group of its volume, so its disk cannot become {}: {shared}",
-            request.target
-        )));
     }
     Ok(Some(verdict))
 }

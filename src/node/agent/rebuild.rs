@@ -5,12 +5,10 @@ use std::path::PathBuf;
 
 use crate::domain::inspection::{Content, NodeRequest};
 use crate::domain::osd::{Mode, OsdFsid, Role};
-use crate::domain::proof::is_mapped;
-use crate::domain::proof::verdict::Verdict;
+use crate::domain::proof::verdict::{self, Verdict};
+use crate::node::agent::clearing::{clear_disk, let_go, lock_volumes, remove_volume, settle};
 use crate::node::agent::outcome::Outcome;
-use crate::node::agent::prove::{
-    Order, is_still_proven, prove, prove_again, prove_database, slot_may_be_taken,
-};
+use crate::node::agent::prove::{Order, prove, slot_may_be_taken};
 use crate::node::agent::recorded::{evidence_of, recorded};
 use crate::node::agent::verify::{not_found, verify};
 use crate::node::create::capability;
@@ -18,17 +16,14 @@ use crate::node::create::ceph_volume::{self, Given};
 use crate::node::create::mons;
 use crate::node::disk::devices::Disk;
 use crate::node::disk::file_disk::{self, Attached};
-use crate::node::disk::tombstone::Tombstone;
 use crate::node::disk::wipe::ExclusiveDisk;
 use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
-use crate::node::legacy::pieces;
 use crate::node::pvc::hold::{self, HeldPart};
-use crate::node::state::lock::OsdLock;
+use crate::node::state::issued;
 use crate::node::steps::Steps;
-use crate::node::tools::command::{QUICK, run};
 use crate::node::volumes::removal::{self, Shared};
 use crate::node::volumes::{luks, make};
 
@@ -66,30 +61,7 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
             // Others need the disk: only the OSD's volume goes, and a tag on its group is the tombstone.
             remove_volume(order, &disk, &verdict, &shared).await?;
         } else {
-            #[cfg(feature = "failpoint")]
-            crate::failpoint::pause_agent(&host.state, "open");
-            // Hold the disk: while it is open, no daemon can start on it and no path can lead elsewhere.
-            let exclusive = steps.time("open", ExclusiveDisk::open(&disk)).await?;
-            // Prove again, now that nothing else can change the disk.
-            steps.time("prove", prove_again(order, &disk, &verdict, unfinished)).await?;
-            prove_database(order).await?;
-            let pieces = pieces::take(host, evidence, request.old, &verdict).await?;
-            let parts = hold::hold(host, request, evidence, &verdict, parts).await?;
-            #[cfg(feature = "failpoint")]
-            crate::failpoint::pause_agent(&host.state, "wipe");
-            let wipe = async {
-                // Write the tombstone: the first write to the disk.
-                exclusive.write_tombstone(&Tombstone::of(request)).await?;
-                #[cfg(feature = "failpoint")]
-                crate::failpoint::pause_agent(&host.state, "pieces");
-                // Clear the OSD's parts on other devices, then its disk.
-                for piece in pieces {
-                    piece.clear().await?;
-                }
-                hold::wipe(host, request, &parts).await?;
-                exclusive.clear(&disk, &host.sys_block, &host.dev).await
-            };
-            steps.time("wipe", wipe).await?;
+            let (exclusive, parts) = clear_disk(order, &disk, &verdict, unfinished, parts).await?;
             #[cfg(feature = "failpoint")]
             crate::failpoint::pause_agent(&host.state, "header");
             if let Some(pvc) = request.pvc_with_key() {
@@ -104,19 +76,12 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
     let done = done.await;
     let done = detached(order, file, done).await;
     // Verify that the disk carries the new OSD, finished.
-    verify(order, &asked, done).await
-}
-
-/// Takes the lock of the node's volumes, if volumes are created or removed.
-///
-/// If two agents changed one volume group at the same time, the first one's changes would be lost.
-fn lock_volumes(order: &Order<'_>) -> Result<Option<OsdLock>, NodeError> {
-    let &Order { request, evidence, host, .. } = order;
-    let is_needed = match request.target.mode {
-        Mode::Raw => !request.on_file && removal::are_touched(evidence),
-        Mode::Lvm => true,
-    };
-    is_needed.then(|| OsdLock::take_lvm(&host.state)).transpose()
+    let done = done.map(|said| said.unwrap_or_else(|| "ceph-volume did not run".to_owned()));
+    verify(order, &asked, done, |found| {
+        let issued = issued::of(request, host)?;
+        Ok(verdict::verdict(request, evidence, &issued, found) == Verdict::Done)
+    })
+    .await
 }
 
 /// Closes what keeps the disk open, and removes what an unfinished OSD of osd-migrate left.
@@ -164,52 +129,6 @@ fn unfinished(found: &FoundDisk, verdict: &Verdict) -> Option<OsdFsid> {
     }
 }
 
-/// Closes what device-mapper has on a disk that is the OSD's alone.
-async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
-    let &Order { request, evidence, host, steps } = order;
-    if request.pvcs.is_some() {
-        return close_mappings(order, disk, verdict).await;
-    }
-    if !is_mapped(&evidence.proof) {
-        return Ok(disk.clone());
-    }
-    // Asked again when the disk is open exclusively; an OSD that was re-registered meanwhile must not lose
-    // its nodes either.
-    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
-    steps.time("let-go", removal::let_go(host, disk)).await
-}
-
-/// Closes the mappings on the device of a PVC, and proves the device again: a mkfs of a ceph-volume that was
-/// killed may have ended in such a mapping only now.
-async fn close_mappings(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
-    let &Order { request, evidence, host, steps } = order;
-    if disk.holders.is_empty() {
-        return Ok(disk.clone());
-    }
-    // An OSD that was re-registered meanwhile must not lose its mapping.
-    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
-    let closed = steps.time("let-go", luks::close_all(host, disk)).await?;
-    is_still_proven(order, &recorded(request, evidence, host, Sharing::No).await?, verdict)?;
-    Ok(closed)
-}
-
-/// Removes only the OSD's volume, and its parts on other devices, from a disk that others need.
-async fn remove_volume(
-    order: &Order<'_>,
-    disk: &Disk,
-    verdict: &Verdict,
-    shared: &Shared<'_>,
-) -> Result<(), NodeError> {
-    let &Order { request, evidence, host, steps } = order;
-    let pieces = pieces::take(host, evidence, request.old, verdict).await?;
-    prove_database(order).await?;
-    steps.time("remove", removal::from_group(host, request, disk, shared)).await?;
-    for piece in pieces {
-        piece.clear().await?;
-    }
-    Ok(())
-}
-
 /// Writes the LUKS headers of the new OSD: that of the data, then those of its parts on other PVCs.
 async fn write_headers(
     order: &Order<'_>,
@@ -223,14 +142,6 @@ async fn write_headers(
         part.write_header(host, request).await?;
     }
     Ok(())
-}
-
-/// Waits until the host's udevd has seen what was removed: ceph-volume asks lsblk, and lsblk asks udevd's
-/// database.
-///
-/// If there is no udevd or it is slow, prepare runs all the same and reports what blocks it.
-async fn settle() {
-    run("udevadm", &["settle", "--timeout=10"], None, QUICK).await.ok();
 }
 
 /// Removes the old OSD's other volumes, then creates the new OSD. Returns what ceph-volume printed last.

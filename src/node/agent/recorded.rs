@@ -7,6 +7,8 @@ use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
 use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::same_disk;
 use crate::domain::proof::verdict::{self, Verdict};
+use crate::domain::removal::DiskAfter;
+use crate::node::disk::mark::Mark;
 use crate::node::error::NodeError;
 use crate::node::find::on_pvc;
 use crate::node::find::search::{self, FoundDisk, Search};
@@ -56,7 +58,9 @@ pub(super) async fn recorded(
             | Verdict::WipeOurs
             | Verdict::WipeMisplaced(_)
             | Verdict::TakeAvailable => true,
-            Verdict::Refuse(_) => volumes_of(request, &issued, examine).is_some(),
+            Verdict::Refuse(_) => {
+                is_wiped(request, examine) || volumes_of(request, &issued, examine).is_some()
+            }
         }
     })
     .await?;
@@ -67,6 +71,17 @@ pub(super) async fn recorded(
     }
     add_pieces(request, host, &mut search).await?;
     Ok(search)
+}
+
+/// Returns whether a disk is as the wipe of its removed OSD leaves it: blank, or with the mark of that OSD.
+///
+/// A blank disk has nothing to lose, whoever wiped it. Nothing is written to either of them.
+pub(super) fn is_wiped(request: &NodeRequest, examine: &DiskFinding) -> bool {
+    match (request.after, &examine.content) {
+        (Some(DiskAfter::Wipe), Content::Blank) => true,
+        (Some(DiskAfter::Mark), Content::Other { what }) => *what == Mark::of(request).described(),
+        (Some(DiskAfter::Wipe | DiskAfter::Mark | DiskAfter::Leave) | None, _) => false,
+    }
 }
 
 /// Returns the issued fsid that a physical volume is named after, if OSDs of this kind are created on

@@ -1,17 +1,15 @@
-//! What a rebuild reports: the disk as it is read at the end.
+//! What a rebuild or a wipe reports: the disk as it is read at the end.
 
-use crate::domain::inspection::{Evidence, NodeRequest};
-use crate::domain::proof::verdict::{self, Verdict};
+use crate::domain::inspection::Inspection;
+use crate::domain::proof::finding::DiskFinding;
 use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::prove::Order;
 use crate::node::agent::recorded::recorded;
 use crate::node::create::capability::CapabilityAnswer;
 use crate::node::error::NodeError;
 use crate::node::find::search::Search;
-use crate::node::host::Host;
 use crate::node::legacy::files::Sharing;
 use crate::node::legacy::remains;
-use crate::node::state::issued;
 
 /// Returns the outcome for a disk that was not found, which is refused.
 pub(super) fn not_found(order: &Order<'_>, search: Search, asked: &CapabilityAnswer) -> Outcome {
@@ -21,54 +19,50 @@ pub(super) fn not_found(order: &Order<'_>, search: Search, asked: &CapabilityAns
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
 }
 
-/// Reads the disk once more, and removes Rook's files of the old OSD if the new one is finished.
+/// Reads the disk once more, and removes Rook's files of the old OSD if the task is done.
+///
+/// `done`: what was done, for a message; `is_done`: whether a finding shows it.
 pub(super) async fn verify(
     order: &Order<'_>,
     asked: &CapabilityAnswer,
-    done: Result<Option<String>, NodeError>,
+    done: Result<String, NodeError>,
+    is_done: impl Fn(&DiskFinding) -> Result<bool, NodeError>,
 ) -> Outcome {
     let &Order { request, evidence, host, steps } = order;
     // Search again from the start: numbers, partitions and even the disk's name may have changed.
     let last = steps.time("read", recorded(request, evidence, host, Sharing::No)).await;
     let error = match (done, &last) {
         (Err(error), _) => Some(error),
-        (Ok(said), Ok(search)) => not_done(request, evidence, host, search, said.as_deref()),
+        (Ok(said), Ok(search)) => not_done(search, &said, is_done),
         (Ok(_), Err(_)) => None, // reported below
     };
     match (last, error) {
-        (Ok(search), error) => {
-            let is_done = error.is_none();
-            let left =
-                if is_done { steps.time("remains", remains::remove(request, host)).await } else { vec![] };
-            Outcome { inspection: Some(inspection(request, host, search, asked)), error, left }
-        }
+        (Ok(search), error) => ended(order, inspection(request, host, search, asked), error).await,
         (Err(_), Some(error)) | (Err(error), None) => Outcome::failed(error),
     }
 }
 
-/// Returns why the disk does not show what ceph-volume should have created.
+/// Returns the outcome; removes Rook's files of the old OSD if there is no error.
+pub(super) async fn ended(order: &Order<'_>, inspection: Inspection, error: Option<NodeError>) -> Outcome {
+    let &Order { request, host, steps, .. } = order;
+    let is_done = error.is_none();
+    let left = if is_done { steps.time("remains", remains::remove(request, host)).await } else { vec![] };
+    Outcome { inspection: Some(inspection), error, left }
+}
+
+/// Returns why the disk does not show what was done.
 fn not_done(
-    request: &NodeRequest,
-    evidence: &Evidence,
-    host: &Host,
     search: &Search,
-    said: Option<&str>,
+    said: &str,
+    is_done: impl Fn(&DiskFinding) -> Result<bool, NodeError>,
 ) -> Option<NodeError> {
-    let issued = match issued::of(request, host) {
-        Ok(issued) => issued,
-        Err(error) => return Some(error),
-    };
     let carries = match search {
-        Search::One(found)
-            if verdict::verdict(request, evidence, &issued, &found.examine) == Verdict::Done =>
-        {
-            return None;
-        }
-        Search::One(found) => found.examine.content.to_string(),
+        Search::One(found) => match is_done(&found.examine) {
+            Ok(true) => return None,
+            Ok(false) => found.examine.content.to_string(),
+            Err(error) => return Some(error),
+        },
         Search::None(what) | Search::Several(what) => what.clone(),
     };
-    Some(NodeError::NotDone(format!(
-        "the disk carries {carries}; {}",
-        said.unwrap_or("ceph-volume did not run")
-    )))
+    Some(NodeError::NotDone(format!("the disk carries {carries}; {said}")))
 }

@@ -80,20 +80,32 @@ impl CapabilityAnswer {
         request: &NodeRequest,
         mapped: bool,
     ) -> Result<(), NodeError> {
-        let mode = request.target.mode;
-        let mut missing = self.capability.missing_tools.clone();
-        missing.extend(missing_for_layers(host, request, mapped));
-        if !missing.is_empty() {
-            let missing: Vec<String> = missing.into_iter().collect();
-            return Err(NodeError::Refused(format!("the image is missing {}", missing.join(", "))));
-        }
-        if mode == Mode::Raw && !self.capability.raw_osd_id {
+        self.has_tools(host, request, mapped)?;
+        if request.target.mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(
                 "ceph-volume raw prepare does not support --osd-id in {}",
                 self.capability.ceph_version
             )));
         }
         Ok(())
+    }
+
+    /// Checks that the image has all tools; fails with the reason if not.
+    ///
+    /// `mapped`: the disk's content lies on device-mapper.
+    pub(crate) fn has_tools(
+        &self,
+        host: &Host,
+        request: &NodeRequest,
+        mapped: bool,
+    ) -> Result<(), NodeError> {
+        let mut missing = self.capability.missing_tools.clone();
+        missing.extend(missing_for_layers(host, request, mapped));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<String> = missing.into_iter().collect();
+        Err(NodeError::Refused(format!("the image is missing {}", missing.join(", "))))
     }
 }
 

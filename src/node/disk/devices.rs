@@ -159,6 +159,14 @@ impl Disk {
         }
     }
 
+    /// Returns the size of a logical block, the unit of a partition table.
+    ///
+    /// A file has no such size; tools then use 512 bytes.
+    pub(crate) fn block_bytes(&self, sys_block: &Path) -> u64 {
+        let whole = sys_block.join(self.parent.as_ref().unwrap_or(&self.name));
+        number(&whole.join("queue/logical_block_size")).unwrap_or(SECTOR_BYTES)
+    }
+
     /// Returns the disk as the kernel shows it now: everything that changes without a change of its bytes.
     pub(crate) fn again(&self, sys_block: &Path, dev: &Path) -> Result<Self, NodeError> {
         let sys = match &self.parent {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::domain::proof::finding::LuksHeader;
+use crate::node::disk::mark::Mark;
 use crate::node::error::NodeError;
 use crate::node::tools::query::Query;
 
@@ -24,6 +25,8 @@ pub(crate) struct Signature {
     pub(crate) subsystem: Option<String>,
     /// kind of partition table: `gpt`, `dos`, ...
     pub(crate) table: Option<String>,
+    /// id of the partition table: the disk GUID of a `gpt`
+    pub(crate) table_id: Option<String>,
     /// whether several signatures contradict each other
     pub(crate) ambivalent: bool,
 }
@@ -61,6 +64,14 @@ impl Signature {
         Some(LuksHeader { uuid, label: self.label.clone(), subsystem: self.subsystem.clone() })
     }
 
+    /// Returns the mark of osd-migrate, if the disk's partition table is one.
+    ///
+    /// libblkid reports a table only if its checksums are right. It does not say whether the table is empty.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        let is_gpt = self.table.as_deref() == Some("gpt") && self.kind.is_none() && !self.ambivalent;
+        self.table_id.as_deref().filter(|_| is_gpt).and_then(Mark::from_disk_guid)
+    }
+
     /// Returns whether there is no signature.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
@@ -96,6 +107,7 @@ fn parse_signature(text: &str) -> Signature {
         label: get("LABEL"),
         subsystem: get("SUBSYSTEM"),
         table: get("PTTYPE"),
+        table_id: get("PTUUID"),
         ambivalent: false,
     }
 }

@@ -1,5 +1,6 @@
 //! The only writes to a disk by osd-migrate itself: the tombstone, then zeros over everything by which a disk
-//! is recognised, and for an encrypted OSD on a PVC its LUKS header.
+//! is recognised. A LUKS header follows for an encrypted OSD on a PVC, and zeros or a mark in place of the
+//! tombstone for an OSD that is removed.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::node::disk::devices::{self, Disk, SECTOR_BYTES};
 use crate::node::disk::label::PLACES;
+use crate::node::disk::mark::{Mark, Write};
 use crate::node::disk::tombstone::{SECTOR, Tombstone};
 use crate::node::error::NodeError;
 use crate::node::tools::command::{QUICK, blocking, run};
@@ -105,6 +107,24 @@ impl ExclusiveDisk {
         blocking("wipe", node.display().to_string(), WRITE_LIMIT, move || zero(&file, &node, &ranges))
             .await?;
         self.forget_partitions(disk, sys_block, dev).await
+    }
+
+    /// Replaces the tombstone of a disk that is cleared by the mark, or by zeros if none is requested.
+    ///
+    /// The disk shows the tombstone until the last write. `block`: size of a logical block of the disk.
+    pub(crate) async fn finish(&self, mark: Option<Mark>, block: u64) -> Result<(), NodeError> {
+        let writes = match mark {
+            None => vec![Write::blank()],
+            Some(mark) => Vec::from(mark.writes(self.size, block).ok_or_else(|| {
+                let (node, size) = (self.node.display(), self.size);
+                NodeError::NotDone(format!("{node} with {size} bytes is too small for a partition table"))
+            })?),
+        };
+        let (file, node) = (Arc::clone(&self.file), self.node.clone());
+        blocking("end the wipe of", node.display().to_string(), WRITE_LIMIT, move || {
+            writes.iter().try_for_each(|write| write.done(&file, &node))
+        })
+        .await
     }
 
     /// Zeroes a piece of an OSD: both of its ends, and last the block with the mark by which it is
@@ -249,85 +269,5 @@ fn zero(file: &File, node: &Path, ranges: &[Range<u64>]) -> Result<(), NodeError
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::inspection::RecordId;
-    use crate::domain::osd::OsdId;
-
-    const GIB: u64 = 1 << 30;
-
-    #[test]
-    fn wipe_plan_covers_ends_copies_and_partitions_not_tombstone() {
-        let parts = [GIB / 2 + (1 << 20)..6 * GIB - 17408, 1 << 20..GIB / 2 + (1 << 20)];
-        let plan = plan(6 * GIB, &parts);
-        assert_eq!(plan.first(), Some(&(512..HEAD)));
-        assert_eq!(plan.last().unwrap().end, 6 * GIB);
-        assert!(plan.windows(2).all(|pair| pair[0].end < pair[1].start), "{plan:?}");
-        let covers = |at: u64| plan.iter().any(|range| range.contains(&at));
-        for at in [
-            512,
-            4096,
-            GIB,
-            GIB + 4095,
-            GIB / 2 + (1 << 20),
-            GIB / 2 + (1 << 20) - 1,
-            6 * GIB - 1,
-            6 * GIB - 33 * 512,
-        ] {
-            assert!(covers(at), "{at}");
-        }
-        assert!(!covers(0) && !covers(511) && !covers(3 * GIB));
-        assert!(plan.iter().map(|range| range.end - range.start).sum::<u64>() < 64 << 20);
-    }
-
-    #[test]
-    fn wipe_plan_of_a_small_disk_is_whole_and_never_beyond_its_end() {
-        assert_eq!(plan(1 << 20, &[]).first(), Some(&(512..1 << 20)));
-        assert_eq!(plan(0, &[]), []);
-        assert_eq!(plan(GIB + 100, &[]).last(), Some(&(GIB - TAIL + 100..GIB + 100)));
-    }
-
-    #[test]
-    fn wipe_of_a_piece_clears_both_ends_and_its_head_last() {
-        assert_eq!(within(GIB), [4096..HEAD, GIB - TAIL..GIB, 0..4096]);
-        assert_eq!(within(10 << 20), [4096..10 << 20, 6 << 20..10 << 20, 0..4096]);
-        assert_eq!(within(4096).as_slice(), std::slice::from_ref(&(0..4096)));
-        assert_eq!(within(0), []);
-    }
-
-    #[test]
-    fn luks_header_is_written_whole_and_a_cut_one_is_not() {
-        let image = tempfile::NamedTempFile::new().unwrap();
-        image.as_file().write_all_at(&[0xaa; 2048], 0).unwrap();
-        let header: Vec<u8> = (0..1024_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
-        write_first_sector_last(image.as_file(), image.path(), &header).unwrap();
-        let bytes = std::fs::read(image.path()).unwrap();
-        assert_eq!((&bytes[..1024], &bytes[1024..]), (header.as_slice(), [0xaa; 1024].as_slice()));
-        assert!(write_first_sector_last(image.as_file(), image.path(), &header[..100]).is_err());
-        assert_eq!(std::fs::read(image.path()).unwrap(), bytes);
-    }
-
-    #[test]
-    fn wipe_leaves_only_the_tombstone_at_the_ends_of_the_disk() {
-        let image = tempfile::NamedTempFile::new().unwrap();
-        let size = 40 << 20;
-        image.as_file().write_all_at(&vec![0xaa; size], 0).unwrap();
-        let stone = Tombstone {
-            cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
-            osd: OsdId(1),
-            old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
-            record: RecordId("r".into()),
-        };
-        write_tombstone(image.as_file(), image.path(), &stone.to_sector().unwrap()).unwrap();
-        let part = 20 << 20..30 << 20;
-        let ranges = plan(size as u64, std::slice::from_ref(&part));
-        zero(image.as_file(), image.path(), &ranges).unwrap();
-        let bytes = std::fs::read(image.path()).unwrap();
-        assert_eq!(bytes.len(), size);
-        assert_eq!(Tombstone::from_head(&bytes), Some(stone));
-        assert!(bytes[512..16 << 20].iter().all(|byte| *byte == 0));
-        assert!(bytes[36 << 20..].iter().all(|byte| *byte == 0));
-        assert!(bytes[20 << 20..24 << 20].iter().all(|byte| *byte == 0));
-        assert_eq!(bytes[18 << 20], 0xaa);
-    }
-}
+#[path = "wipe_tests.rs"]
+mod tests;

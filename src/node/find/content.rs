@@ -81,6 +81,9 @@ fn described(signature: &Signature, disk: &Disk) -> String {
     if signature.ambivalent {
         return "signatures that contradict each other".to_owned();
     }
+    if let Some(mark) = signature.mark().filter(|_| disk.partitions.is_empty()) {
+        return mark.described();
+    }
     match (&signature.kind, &signature.table) {
         (Some(kind), _) => format!("a signature of {kind}"),
         (None, Some(table)) => format!("a {table} partition table with {} partitions", disk.partitions.len()),

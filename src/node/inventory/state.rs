@@ -134,7 +134,11 @@ fn signed(signature: &Signature) -> Rejection {
         (Some("LVM2_member"), _) => Rejection::Lvm,
         (Some("crypto_LUKS"), _) => Rejection::Luks,
         (Some(kind), _) => Rejection::Signature { kind: kind.to_owned() },
-        (None, Some(table)) => Rejection::Signature { kind: format!("{table} (a partition table)") },
+        (None, Some(table)) => Rejection::Signature {
+            kind: signature
+                .mark()
+                .map_or_else(|| format!("{table} (a partition table)"), |mark| mark.described()),
+        },
         (None, None) => Rejection::Signature { kind: "several kinds that contradict each other".to_owned() },
     }
 }

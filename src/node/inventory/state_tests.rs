@@ -52,6 +52,14 @@ fn gpt() -> Marks {
     Marks::Signed(Signature { table: Some("gpt".to_owned()), ..Signature::default() })
 }
 
+fn marked() -> Marks {
+    Marks::Signed(Signature {
+        table: Some("gpt".to_owned()),
+        table_id: Some("6f73646d-6967-8000-8000-000000000005".to_owned()),
+        ..Signature::default()
+    })
+}
+
 fn stone(of: u8) -> Marks {
     Marks::Tombstone(Tombstone {
         cluster: cluster(of),
@@ -98,6 +106,11 @@ fn disk_rejection_names_the_content_of_the_disk() {
         (kind("LVM2_member"), "a physical volume of LVM"),
         (kind("crypto_LUKS"), "a LUKS header"),
         (gpt(), "a signature of gpt (a partition table)"),
+        (
+            marked(),
+            "a signature of gpt, an empty partition table with which osd-migrate marked the disk when it removed \
+             osd.5 (6f73646d-6967-8000-8000-000000000005)",
+        ),
         (
             Marks::Signed(Signature { ambivalent: true, ..Signature::default() }),
             "a signature of several kinds that contradict each other",

@@ -33,6 +33,6 @@ pub(crate) mod available;
 pub(crate) mod device;
 pub(crate) mod hold;
 pub(crate) mod inspect;
-mod part;
+pub(crate) mod part;
 #[cfg(test)]
 mod samples;

@@ -33,6 +33,11 @@ impl fmt::Display for Shared<'_> {
 }
 
 impl<'a> Shared<'a> {
+    /// Returns the uuid of the group.
+    pub(crate) fn group(&self) -> &str {
+        self.group
+    }
+
     /// Returns the shared group if only the volume may be recreated, and not the disk.
     pub(crate) fn of(evidence: &'a Evidence) -> Option<Self> {
         match &evidence.proof {
@@ -109,6 +114,22 @@ pub(crate) async fn from_group(
 pub(super) async fn unmark(request: &NodeRequest, group: &str) -> Result<(), NodeError> {
     let tag = tombstone::tag(&Tombstone::of(request));
     Change::VgUntag { name: group, tag: &tag }.done().await
+}
+
+/// Removes the tombstone from a shared group whose volume was removed, and does not come back.
+pub(crate) async fn unmark_shared(request: &NodeRequest, shared: &Shared<'_>) -> Result<(), NodeError> {
+    match group_named(shared.group).await? {
+        Some(group) => unmark(request, &group).await,
+        None => Err(NodeError::NotDone(format!("volume group {} no longer exists", shared.group))),
+    }
+}
+
+/// Returns whether a shared group exists, and has neither the OSD's volume nor its tombstone any more.
+pub(crate) async fn is_gone(request: &NodeRequest, shared: &Shared<'_>) -> Result<bool, NodeError> {
+    let (segments, volumes) = (lvm::segments().await?, lvm::volumes().await?);
+    let group = segments.into_iter().find(|segment| segment.group_uuid == shared.group);
+    let is_there = volumes.iter().any(|lv| lv.uuid == shared.volume);
+    Ok(!is_there && group.is_some_and(|segment| tombstone::of(&segment.group.tags, request).is_none()))
 }
 
 /// Removes the old OSD's other volumes, only once its data is gone.
