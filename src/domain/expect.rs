@@ -43,7 +43,7 @@ pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
     passes(Guard::OkToStop, verdict.ok)
 }
 
-/// Returns whether the OSD may be stopped: it is up, or dead, as it was at the decision, with the expected fsid.
+/// Returns whether the OSD may be stopped: it is up, or dead, as at the decision, with the expected fsid.
 pub fn to_stop_as_seen(slot: Option<&Slot>, fsid: OsdFsid, up: bool) -> bool {
     slot.is_some_and(|slot| passes(Guard::StopExpects, slot.up == up && slot.fsid == Some(fsid)))
 }
@@ -192,8 +192,8 @@ pub fn to_mark_out(slot: Option<&Slot>, fsid: OsdFsid, up_from: Epoch) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && slot.is_in && slot.up_from == up_from)
 }
 
-/// Returns whether the CRUSH weight of an OSD may be set to 0: it has served with the expected fsid since that
-/// epoch, and has the recorded weight.
+/// Returns whether the CRUSH weight of an OSD may be set to 0: it has served with the expected fsid since
+/// that epoch, and has the recorded weight.
 pub fn to_drop_weight(slot: Option<&Slot>, fsid: OsdFsid, up_from: Epoch, weight: Weight) -> bool {
     let is_its = |item: &CrushItem| passes(Guard::WeighExpects, item.weight == weight);
     slot.is_some_and(|slot| {

@@ -57,8 +57,8 @@ impl Live {
         dropped_if(osd, answer)
     }
 
-    /// Checks right before the CRUSH weight of an OSD is set to 0 that the PGs allow it, and that its data finds
-    /// a place.
+    /// Checks right before the CRUSH weight of an OSD is set to 0 that the PGs allow it, and that its data
+    /// finds a place.
     pub(super) async fn expect_removable(&mut self, osd: OsdId, accepted: &Accepted) -> Result<(), Failure> {
         let ceph = self.clean_for(osd, accepted).await?;
         let answer = self.removable(osd, &ceph).await?;

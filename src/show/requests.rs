@@ -135,7 +135,7 @@ pub fn kept(osds: &[OsdId], begun: &[OsdId]) -> String {
 /// Returns the answer of `keep` about an OSD that is already stopped.
 pub fn too_late(record: &Record) -> String {
     let disk = match &record.strategy {
-        Strategy::Removal { disk, left: None } => becomes(*disk),
+        Strategy::Removal { disk, left: None, .. } => becomes(*disk),
         Strategy::Removal { left: Some(_), .. }
         | Strategy::InPlace
         | Strategy::Directory { .. }

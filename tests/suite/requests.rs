@@ -29,7 +29,7 @@ fn requested(osds: &[OsdId]) -> World {
         for osd in osds {
             let fsid = w.slot(*osd).fsid.unwrap();
             w.slot(*osd).used_bytes = Some(3 << 30);
-            let request = RemovalRequest { fsid, disk: DiskAfter::Wipe, since: Some(noon()) };
+            let request = RemovalRequest { fsid, disk: DiskAfter::Wipe, keep_id: false, since: Some(noon()) };
             w.seen.kube.requests.removals.insert(*osd, request);
         }
         let yes = Emptiable::Yes { moved_bytes: 105 << 20, fullest: Some((OsdId(7), 43)) };
@@ -50,7 +50,7 @@ fn removing(osd: OsdId, disk: DiskAfter) -> World {
     let mut world = requested(&[osd]);
     let mut record = World::proven(BY_HAND).ledger.records.remove(&BY_HAND).unwrap();
     (record.osd, record.old) = (osd, world.slot(osd).fsid.unwrap());
-    record.strategy = Strategy::Removal { disk, left: None };
+    record.strategy = Strategy::Removal { disk, dead: false, keep_id: false, left: None };
     record.empty = Some(Emptying::default());
     world.ledger.records.insert(osd, record);
     world
@@ -205,6 +205,7 @@ fn status_of_an_osd_that_is_removed_names_its_stage() {
 fn removal_is_listed_and_requested_only_after_its_confirmation() {
     let world = World::new();
     let one = |osd: OsdId, up| ToRemove {
+        keep_id: false,
         osd,
         fsid: world.seen.ceph.slots[&osd].fsid.unwrap(),
         disk: DiskAfter::Mark,

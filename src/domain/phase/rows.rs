@@ -100,7 +100,8 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Facts {
-    /// Returns whether the OSD serves, or is dead and to be removed, and everything is known that its stop needs.
+    /// Returns whether the OSD serves, or is dead and to be removed, and everything is known that its stop
+    /// needs.
     fn serves(&self) -> bool {
         self.before_stop()
             && self.wanted

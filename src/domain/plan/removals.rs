@@ -19,7 +19,7 @@ const NOT_ENABLED: &str =
 
 /// Why the disk of a dead OSD is left as it is.
 const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
-                            ceph-volume lvm zap --destroy, on its node in Ceph's image";
+                            ceph-volume lvm zap DEVICE, on its node in Ceph's image";
 
 /// Returns the OSDs whose removal is requested, in their order.
 ///
@@ -209,7 +209,9 @@ fn emptied_already(next: Next, osd: OsdId, view: View<'_>) -> Next {
     Next::Save { ledger, osd: of, why }
 }
 
-/// Waits: no OSD may be removed now. An operator of Rook that is in the way is scaled to 0 if that is allowed.
+/// Waits: no OSD may be removed now.
+///
+/// An operator of Rook that is in the way is scaled to 0 if that is allowed.
 fn wait_for_all(osd: OsdId, gate: &Gate, view: View<'_>) -> Next {
     let is_open = |imagined: &Observation| {
         let view = view.imagining(imagined);

@@ -117,7 +117,9 @@ impl Step<'_> {
         })
     }
 
-    /// Deletes what is left of an OSD whose id is purged, or kept for a new disk: its Deployment, and the request.
+    /// Deletes what is left of an OSD whose id is purged, or kept for a new disk.
+    ///
+    /// That is its Deployment, and the request.
     pub(super) fn removed(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if let Some(daemon) = self.view.daemon(osd) {

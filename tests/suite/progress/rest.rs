@@ -109,7 +109,7 @@ fn ledger_stays_small_with_many_refusals() {
 #[test]
 fn dead_osd_is_reported_and_not_waited_for() {
     let end = World::new().with(|w| w.policy.skip = [HEALTHY].into()).with(dead).plan();
-    assert!(matches!(ended(&end).skipped.as_slice(), [(SICK, why)] if why.contains("ceph osd purge 0")));
+    assert!(matches!(ended(&end).skipped.as_slice(), [(SICK, why)] if why.contains("remove osd.0")));
 }
 
 #[test]
