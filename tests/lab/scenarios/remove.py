@@ -4,7 +4,8 @@ Pools of size 3 and 2 share eight OSDs on three hosts. The OSD has an upmap and 
 listed; then a run without `--removals` refuses it; then it is kept while it is emptied, which restores its weight and
 upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are read
 continuously: no PG ever lacks a replica. Where the PGs are then, and how many bytes moved, is as `plan --remove` had
-computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk.
+computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk; and one whose
+disk is dead.
 """
 
 import json
@@ -16,7 +17,7 @@ from .provision import answer
 from .replicas import Watch, whole_logs
 
 OSD, HOST = 4, "h2"  # osd.1 and osd.7 are on this host, too
-MARKED = 6  # on h1
+MARKED, DEAD = 6, 3  # on h1
 WORDS = "yes-really-remove-osds"
 # A migration is not confirmed: the request has a confirmation of its own.
 RUN = ["run", "--removals"]
@@ -45,6 +46,7 @@ def run(world):
     world.say("all objects are equal, and no PG lacked a replica")
     if world.full:
         selected(world)
+        dead(world)
 
 
 def bring_up(world):
@@ -302,3 +304,22 @@ def not_available(world):
 def inventory(world, osd):
     host, device = attached(world)[f"osd{osd}"]
     return json.loads(world.lab("on", host, "ceph-volume", "inventory", device, "--format", "json").stdout)
+
+
+def dead(world):
+    """Checks that an OSD whose disk is dead is removed once it is out and its data is on other OSDs."""
+    sick.kill_osd(world, DEAD)
+    before, up = world.shape(), forecast.up_sets(world)
+    found = forecast.forecast(world, DEAD)
+    request(world, DEAD)
+    job = world.start("dead", RUN)
+    result = world.wait_for(job, 300)
+    assert result == ("Complete", 0), (result, world.log(job))
+    expected = {**up, **{pg["pg"]: sorted(pg["then"]) for pg in found["pgs"]}}
+    world.until("the PGs to be mapped as forecast", 60, lambda: forecast.up_sets(world) == expected)
+    world.until("the PGs to be clean", 180, lambda: sick.pg_states(world) == {"active+clean"})
+    gone(world, DEAD, before)
+    world.lab("verify")
+    why = world.closed()[-1].get("why") or ""
+    assert "its disk was not read" in why, world.closed()[-1]
+    world.say(f"osd.{DEAD}, whose disk is dead, is removed: {why}")
