@@ -20,8 +20,8 @@ impl Step<'_> {
 
     /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.
     ///
-    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped. An
-    /// OSD that is removed needs no fence once its Deployment is gone: the fence is removed then.
+    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
+    /// An OSD that is removed needs no fence once its Deployment is gone: the fence is removed then.
     pub(super) fn fence_again(&self) -> Option<Next> {
         let is_removed = self.phase == Phase::Removed && self.facts.daemon == DaemonFact::Gone;
         let is_down = !self.facts.before_stop() && !self.facts.up && !is_removed;
