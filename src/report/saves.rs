@@ -166,7 +166,12 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Progress => "backfill progress is saved",
         Saving::DiskLeft { why } => return format!("its disk is left as it is: {why}"),
-        Saving::Removed => "removed: its id, its key and its Deployment are gone",
+        Saving::Removed => match record.map(|record| &record.strategy) {
+            Some(Strategy::Removal { keep_id: true, .. }) => {
+                "removed, and its id is kept: the next available disk of its host becomes the OSD"
+            }
+            _ => "removed: its id, its key and its Deployment are gone",
+        },
         Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
         Saving::Uncleared { path, node, why } => {
             return format!(

@@ -86,8 +86,8 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
         no_rotation(record.osd, seen),
         // An OSD that is removed gets no successor.
         if record.is_removal() { Gate::Open } else { enough_space(record, seen) },
-        // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked. Of an emptied OSD
-        // no PG is excused: all replicas must exist by statistics that know which OSDs are up.
+        // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked. For an emptied
+        // OSD no PG is excused: all replicas must exist by statistics that know which OSDs are up.
         fresh(|pg| is_emptied || pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
         if record.is_removal() { Gate::Open } else { node_ready(&record.node, seen) },

@@ -91,7 +91,8 @@ impl fmt::Display for Reason {
             Self::StillSelected { osd, node, disk, selected } => write!(
                 f,
                 "the CephCluster selects the disk {disk} of {osd} on node {node} ({selected}), so it would become an OSD \
-                 again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {osd} --disk mark"
+                 again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {osd} --disk mark --confirm \
+                 yes-really-remove-osds"
             ),
             Self::RookResetsWeights { cluster } => write!(
                 f,

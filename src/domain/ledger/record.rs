@@ -49,6 +49,10 @@ pub enum Strategy {
     },
 }
 
+/// Why the disk of a dead OSD is left as it is.
+const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
+                            ceph-volume lvm zap DEVICE, on its node in Ceph's image";
+
 /// One OSD's migration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Record {
@@ -155,6 +159,17 @@ impl Record {
     /// Returns whether the record removes an OSD that was down when it was recorded.
     pub fn is_of_dead(&self) -> bool {
         matches!(self.strategy, Strategy::Removal { dead: true, .. })
+    }
+
+    /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.
+    pub fn note_dead(&mut self, at: DateTime<Utc>) {
+        if let Strategy::Removal { dead, left, .. } = &mut self.strategy {
+            (*dead, *left) = (true, Some(LEFT_BY_DEAD.to_owned()));
+        }
+        let empty = self.empty.get_or_insert_default();
+        empty.intended_at.get_or_insert(at);
+        empty.out_since.get_or_insert(at);
+        (empty.least, empty.emptied_at) = (Some((0, at)), Some(at));
     }
 
     /// Returns whether no data is placed on the OSD any more, by the way in which the record empties it:

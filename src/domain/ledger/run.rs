@@ -50,30 +50,54 @@ pub struct Run {
     pub left_pvcs: Option<LeftPvcs>,
     /// OSDs that a Job made unencrypted while Rook rotates keys: Rook leaves the CronJobs of their rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unencrypted: Option<Unencrypted>,
+    pub unencrypted: Option<OfJob>,
+    /// OSDs that a Job removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<OfJob>,
 }
 
-/// OSDs on PVCs that a Job made unencrypted.
+/// OSDs that a Job has finished.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Unencrypted {
+pub struct OfJob {
     /// uid of the Job. Another Job reports only its own OSDs.
     pub job: String,
     /// The OSDs.
     pub osds: BTreeSet<OsdId>,
 }
 
+impl OfJob {
+    /// Returns the OSDs of a Job.
+    fn by(noted: Option<&Self>, job: &str) -> BTreeSet<OsdId> {
+        noted.filter(|noted| noted.job == job).map(|noted| noted.osds.clone()).unwrap_or_default()
+    }
+
+    /// Returns the OSDs of a Job with one more.
+    fn with(noted: Option<&Self>, osd: OsdId, job: &str) -> Self {
+        let mut osds = Self::by(noted, job);
+        osds.insert(osd);
+        Self { job: job.to_owned(), osds }
+    }
+}
+
 impl Run {
     /// Notes an OSD that a Job made unencrypted.
     pub fn note_unencrypted(&mut self, osd: OsdId, job: &str) {
-        let mut osds = self.unencrypted_by(job);
-        osds.insert(osd);
-        self.unencrypted = Some(Unencrypted { job: job.to_owned(), osds });
+        self.unencrypted = Some(OfJob::with(self.unencrypted.as_ref(), osd, job));
     }
 
     /// Returns the OSDs that a Job made unencrypted.
     pub fn unencrypted_by(&self, job: &str) -> BTreeSet<OsdId> {
-        let of_job = self.unencrypted.as_ref().filter(|noted| noted.job == job);
-        of_job.map(|noted| noted.osds.clone()).unwrap_or_default()
+        OfJob::by(self.unencrypted.as_ref(), job)
+    }
+
+    /// Notes an OSD that a Job removed.
+    pub fn note_removed(&mut self, osd: OsdId, job: &str) {
+        self.removed = Some(OfJob::with(self.removed.as_ref(), osd, job));
+    }
+
+    /// Returns the OSDs that a Job removed.
+    pub fn removed_by(&self, job: &str) -> BTreeSet<OsdId> {
+        OfJob::by(self.removed.as_ref(), job)
     }
 }
 

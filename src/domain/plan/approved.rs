@@ -82,7 +82,8 @@ pub fn unmatched(view: View<'_>) -> BTreeSet<String> {
         let gone = approval.lines.osds().filter(absent);
         gone.map(|osd| format!("{osd} of plan {} no longer exists. See: ceph osd tree", approval.hash))
     });
-    let selected = policy.select.iter().filter(|osd| absent(osd));
+    let removed = view.ledger.run.removed_by(&policy.run);
+    let selected = policy.select.iter().filter(|osd| absent(osd) && !removed.contains(osd));
     let selected = selected.map(|osd| format!("{osd} is selected and does not exist. See: ceph osd tree"));
     let hosts = policy.hosts.iter().filter(|host| !slots.keys().any(|osd| view.is_on_host(*osd, host)));
     let hosts = hosts.map(|host| format!("host {host} is selected and has no OSD. See: ceph osd tree"));

@@ -63,7 +63,7 @@ pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
 
 /// Returns the id that an available disk gets.
 ///
-/// A destroyed slot of its host whose OSD ran on this node comes first, and among these the slot that the
+/// A destroyed slot of its host comes first, unless the Deployment of its OSD names another node, and among these the slot that the
 /// disk's tombstone names. Otherwise the disk gets the lowest unused id.
 ///
 /// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
@@ -76,7 +76,8 @@ fn id_for<'a>(
     let host = provision::location(node_object, &view.seen.kube.declaration.storage).remove("host");
     let is_ours = |osd: &OsdId, slot: &Slot| {
         let at_home = slot.crush.as_ref().is_some_and(|item| item.location.get("host") == host.as_ref());
-        let was_run_here = view.daemon(*osd).is_some_and(|daemon| {
+        // Without a Deployment, the place in CRUSH alone says where the OSD was.
+        let was_run_here = view.daemon(*osd).is_none_or(|daemon| {
             daemon.node.as_ref() == Some(node)
                 && daemon.managed_externally.is_none()
                 && daemon.pods.is_empty()

@@ -5,7 +5,7 @@ use super::rest::Rest;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Emptying, MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
@@ -16,10 +16,6 @@ use crate::domain::view::View;
 /// What a run without `--removals` says of an OSD whose removal is requested.
 const NOT_ENABLED: &str =
     "this run removes no OSDs. Set the value remove.enabled of the chart, or run with --removals";
-
-/// Why the disk of a dead OSD is left as it is.
-const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
-                            ceph-volume lvm zap DEVICE, on its node in Ceph's image";
 
 /// Returns the OSDs whose removal is requested, in their order.
 ///
@@ -189,21 +185,18 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let class = classify::class_of(osd, slot, view.seen);
     let node = view.node_of(osd)?.clone();
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
-    let dead = !slot.up;
-    let left = dead.then(|| LEFT_BY_DEAD.to_owned());
-    let strategy = Strategy::Removal { disk: request.disk, dead, keep_id: request.keep_id, left };
+    let is_dead = !slot.up;
+    let strategy =
+        Strategy::Removal { disk: request.disk, dead: is_dead, keep_id: request.keep_id, left: None };
     let next = existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)?;
-    Some(if dead { emptied_already(next, osd, view) } else { next })
+    Some(if is_dead { as_dead(next, osd, view) } else { next })
 }
 
-/// Notes in the new record of a dead OSD that its data is on other OSDs.
-fn emptied_already(next: Next, osd: OsdId, view: View<'_>) -> Next {
+/// Notes in the new record that its OSD is dead: nothing is inspected.
+fn as_dead(next: Next, osd: OsdId, view: View<'_>) -> Next {
     let Next::Save { mut ledger, osd: of, why } = next else { return next };
-    let at = Some(view.seen.at);
     if let Some(record) = ledger.records.get_mut(&osd) {
-        let least = Some((0, view.seen.at));
-        record.empty =
-            Some(Emptying { intended_at: at, out_since: at, least, emptied_at: at, ..Emptying::default() });
+        record.note_dead(view.seen.at);
         record.attempt.number = 0;
     }
     Next::Save { ledger, osd: of, why }

@@ -10,6 +10,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Strategy;
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::Slot;
 use crate::domain::phase::{self, DiskFact};
 use crate::domain::policy::Accepted;
 use crate::domain::provision;
@@ -49,6 +50,23 @@ impl Step<'_> {
             }),
         }
         .guarded()
+    }
+
+    /// Returns whether the OSD went down while it was emptied, and no PG needs it by now.
+    pub(super) fn died_empty(&self) -> bool {
+        let (record, ceph) = (self.record, &self.view.seen.ceph);
+        let gets_data = self.view.slot(record.osd).is_none_or(Slot::gets_data);
+        self.facts.removal && !self.facts.up && !gets_data && gate::emptied(record.osd, ceph) == Gate::Open
+    }
+
+    /// Saves that the OSD is removed as a dead one.
+    pub(super) fn goes_on_as_dead(&self) -> Next {
+        let at = self.view.seen.at;
+        let why = "the OSD went down while it was emptied".to_owned();
+        self.save(Saving::DiskLeft { why }, |record| {
+            record.note_dead(at);
+            record.blocked_since = None;
+        })
     }
 
     /// Wipes the disk of the destroyed OSD, then purges the id.

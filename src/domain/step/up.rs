@@ -137,6 +137,7 @@ impl Step<'_> {
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
+            None if self.died_empty() => self.goes_on_as_dead(),
             None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
                 self.down_while_emptied().unwrap_or_else(|| self.withdraw())
             }
@@ -288,6 +289,9 @@ impl Step<'_> {
         let mut ledger = self.view.ledger.without(record.osd);
         if self.leaves_rotation() {
             ledger.run.note_unencrypted(record.osd, &self.view.policy.run);
+        }
+        if record.is_removal() && self.facts.slot != SlotFact::Old {
+            ledger.run.note_removed(record.osd, &self.view.policy.run);
         }
         let was_free = record.is_new() || record.is_in_directory();
         let disk = record.device().map(DeviceIdentity::stable_name);

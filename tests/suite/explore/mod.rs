@@ -10,6 +10,7 @@ mod drains;
 mod emptying;
 mod encrypted;
 mod ending;
+mod first_for;
 pub(crate) mod mutants;
 mod new_osds;
 mod new_pvcs;

@@ -46,7 +46,7 @@ fn available_disk_gets_a_destroyed_id_of_its_node_or_the_lowest() {
             let daemon = world.kube.daemons.get_mut(&OsdId(0)).unwrap();
             (daemon.replicas, daemon.pods) = (1, pods);
         }),
-        ("destroyed, and nothing says where it was run", 3, |world| {
+        ("destroyed, without a Deployment, and CRUSH has it on this host", 0, |world| {
             destroy(world, 0);
             world.kube.daemons.remove(&OsdId(0));
         }),

@@ -34,7 +34,7 @@ fn osd_that_another_client_marked_out_waits_until_its_data_has_left() {
 }
 
 /// Moves all PGs of the OSD to other OSDs.
-fn moved(w: &mut World) {
+pub(super) fn moved(w: &mut World) {
     for pg in w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD)) {
         let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
         pg.up.remove(&OSD);

@@ -11,6 +11,7 @@ use osd_migrate::sim::ports::{Call, Side, Watch};
 use crate::explore::approval::approving_all;
 
 use super::play::{Ended, Play, ends, print_figures};
+use super::removal::{assert_removed, requested};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
 /// Number of second crashes for each first one, evenly spaced over the points that follow, and different each
@@ -124,6 +125,11 @@ fn partner_outage_ends_the_same_after_a_crash_at_any_point() {
         play
     };
     Crashes { play, check: Play::assert_all_is_well, ..Crashes::PLAIN }.run("a partner's outage", false);
+}
+
+#[test]
+fn removal_ends_the_same_after_a_crash_at_any_point() {
+    Crashes { play: requested, check: assert_removed, ..Crashes::PLAIN }.run("a removal", true);
 }
 
 #[test]

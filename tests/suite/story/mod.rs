@@ -16,6 +16,7 @@ mod new_pvcs;
 pub(crate) mod play;
 mod portable;
 mod pvcs;
+mod removal;
 mod rook;
 mod temporary;
 

@@ -125,8 +125,8 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
 /// Checks that no stop, destroy or wipe happens in surroundings that shut its gate.
 ///
 /// A runner that was frozen right after its observations asks again for the data alone. Its surroundings may
-/// have changed in that hour, and endanger no replica. The node of an OSD that is removed may be on its way out, and
-/// the migration need not be confirmed.
+/// have changed in that hour, and endanger no replica. The node of an OSD that is removed may be on its way
+/// out, and the migration need not be confirmed.
 pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     if state.thaws {
         return None;

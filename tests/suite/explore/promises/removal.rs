@@ -43,8 +43,8 @@ fn selects(world: &World, record: &Record) -> Option<String> {
     provision::selects(&record.node, &kernel_disk(name, disk), &seen)
 }
 
-/// Checks an OSD whose CRUSH weight was set to 0: a person wants that, nobody undoes it, and its disk does not
-/// become an OSD again.
+/// Checks an OSD whose CRUSH weight was set to 0: a person wants that, nobody undoes it, and its disk does
+/// not become an OSD again.
 ///
 /// (A runner that slept decided it when that was so.)
 pub(super) fn dropped(before: &State, record: &Record) -> Option<Broken> {

@@ -1,0 +1,151 @@
+//! An OSD that is removed by a request, from its record to its history.
+
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
+use osd_migrate::domain::inspection::Content;
+use osd_migrate::domain::observation::{Control, ControlKind};
+use osd_migrate::domain::osd::{OsdId, Weight};
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::removal::DiskAfter;
+use osd_migrate::run::End;
+use osd_migrate::sim::World;
+
+use super::freeze::{BEFORE, LATE, at_each_point};
+use super::play::{Play, assert_no_leftovers, closed, count, six};
+use crate::support::build::FINISHED;
+
+/// The OSD that is removed.
+const OSD: OsdId = OsdId(0);
+
+/// Starts with the request to remove one of six OSDs, whose data finds other OSDs.
+pub(crate) fn requested() -> Play {
+    let mut world = six();
+    for placement in world.placements.values_mut() {
+        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
+    }
+    world.request_removal(OSD, DiskAfter::Wipe);
+    let policy = Policy { removals: true, select: [OSD].into(), ..Policy::default() };
+    Play::with_policy(world, policy, 1)
+}
+
+fn weight(world: &World) -> Option<Weight> {
+    world.ceph.slots.get(&OSD).map(|slot| slot.crush.as_ref().unwrap().weight)
+}
+
+/// Asserts that the OSD is removed, and everything else is as before.
+pub(crate) fn assert_removed(play: &Play) {
+    let sim = play.sim.borrow();
+    let (before, world) = (six(), &sim.world);
+    assert!(!world.ceph.slots.contains_key(&OSD) && !world.ceph.auth.contains_key(&OSD));
+    assert!(!world.kube.daemons.contains_key(&OSD) && world.kube.requests.removals.is_empty());
+    assert_eq!(world.disks["disk-0"].content, Content::Blank);
+    for (osd, slot) in &world.ceph.slots {
+        let was = &before.ceph.slots[osd];
+        assert_eq!((&slot.fsid, &slot.crush, slot.reweight), (&was.fsid, &was.crush, was.reweight), "{osd}");
+        assert!(slot.up && slot.is_in && !slot.noout && !slot.noin, "{osd}");
+    }
+    for (pg, placement) in &world.placements {
+        assert_eq!(world.complete_set(pg).len(), placement.home.len(), "{pg}");
+    }
+    assert_no_leftovers(&sim);
+    assert_eq!(closed(&sim), [OSD]);
+}
+
+#[test]
+fn requested_osd_is_emptied_stopped_wiped_and_purged() {
+    let play = requested();
+    assert_eq!(play.run(), Play::finished());
+    assert_removed(&play);
+    let expected = [
+        "save record",
+        "do agent",
+        "save proof",
+        "do back-up",
+        "save emptying",
+        "do drop-weight",
+        "save marked-out",
+    ];
+    assert_eq!(play.log.borrow()[..expected.len()], expected);
+    let end = [
+        "do stop",
+        "save down",
+        "do destroy",
+        "save wipe",
+        "do agent",
+        "do purge",
+        "do drop-deployment",
+        "do drop-request",
+        "do unfence",
+        "save unfenced",
+        "save removed",
+        "do limit-drains",
+        "save pdb-restored",
+        "do clean-up",
+        "save closed",
+        FINISHED,
+    ];
+    let log = play.log.borrow();
+    assert_eq!(log[log.len() - end.len()..], end);
+    drop(log);
+    play.assert_again_nothing();
+}
+
+#[test]
+fn purge_of_a_removed_osd_moves_no_data() {
+    let play = requested();
+    assert_eq!(play.run(), Play::finished());
+    let sim = play.sim.borrow();
+    let fills = |what: &osd_migrate::sim::Happening| matches!(what, osd_migrate::sim::Happening::Fill(..));
+    let moved = sim.occurred.iter().filter(|one| fills(&one.what)).count();
+    let held = six().placements.values().filter(|placement| placement.home.contains(&OSD)).count();
+    assert!(held > 0 && moved == held, "{moved} moves of {held} PGs");
+}
+
+/// Cancels a removal right after an act, and runs to the end.
+fn cancelled_after(is_it: fn(&Act) -> bool) -> Play {
+    let play = requested();
+    let end = play.run_watched(Some(Box::new(move |call, side, world| {
+        let osd_migrate::sim::ports::Call::Act(act) = call else { return false };
+        if side == osd_migrate::sim::ports::Side::Done && is_it(act) {
+            world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
+        }
+        false
+    })));
+    assert!(matches!(end, Some(Ok(End::Finished(_)))), "{end:?}");
+    play
+}
+
+#[test]
+fn cancelled_removal_restores_the_weight_before_the_stop_only() {
+    let play = cancelled_after(|act| matches!(act, Act::Ceph(CephAct::DropWeight { .. })));
+    assert_eq!(weight(&play.sim.borrow().world), weight(&six()));
+    assert_no_leftovers(&play.sim.borrow());
+    assert_eq!(count(&play, |act| matches!(act, Act::Ceph(CephAct::RestoreWeight { .. }))), 1);
+    let play = cancelled_after(|act| matches!(act, Act::Kube(KubeAct::Stop { .. })));
+    assert_removed(&play);
+}
+
+#[test]
+fn withdrawn_request_keeps_the_osd_with_its_weight() {
+    let play = requested();
+    let end = play.run_watched(Some(Box::new(|call, side, world| {
+        let osd_migrate::sim::ports::Call::Act(Act::Ceph(CephAct::DropWeight { .. })) = call else {
+            return false;
+        };
+        if side == osd_migrate::sim::ports::Side::Done {
+            world.kube.requests.removals.clear();
+        }
+        false
+    })));
+    assert!(matches!(end, Some(Ok(End::Finished(_)))), "{end:?}");
+    let sim = play.sim.borrow();
+    let slot = &sim.world.ceph.slots[&OSD];
+    assert!(slot.up && slot.is_in);
+    assert_eq!(weight(&sim.world), weight(&six()));
+    assert_no_leftovers(&sim);
+}
+
+#[test]
+fn runner_frozen_during_a_removal_changes_nothing() {
+    at_each_point(requested, assert_removed, BEFORE, "a removal, frozen before");
+    at_each_point(requested, assert_removed, LATE, "a removal, frozen late");
+}
