@@ -1,5 +1,5 @@
-//! Steps that a rebuild and the wipe of a removed OSD have in common: what the old OSD has on its disk, and on
-//! other devices, goes.
+//! Steps that a rebuild and the wipe of a removed OSD have in common: what the old OSD has on its disk, and
+//! on other devices, goes.
 
 use crate::domain::osd::{Mode, OsdFsid};
 use crate::domain::proof::is_mapped;

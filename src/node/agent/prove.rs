@@ -1,5 +1,5 @@
-//! What a rebuild or a wipe proves before it writes: once before anything is closed, and again while the disk is open
-//! exclusively.
+//! What a rebuild or a wipe proves before it writes: once before anything is closed, and again while the disk
+//! is open exclusively.
 
 use crate::domain::inspection::{Evidence, NodeRequest, Proof};
 use crate::domain::osd::{Mode, OsdFsid};

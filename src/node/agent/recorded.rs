@@ -75,7 +75,7 @@ pub(super) async fn recorded(
 
 /// Returns whether a disk is as the wipe of its removed OSD leaves it: blank, or with the mark of that OSD.
 ///
-/// A blank disk has nothing to lose, whoever wiped it. Nothing is written to either of them.
+/// A blank disk has nothing to lose. Nothing is written to either of them.
 pub(super) fn is_wiped(request: &NodeRequest, examine: &DiskFinding) -> bool {
     match (request.after, &examine.content) {
         (Some(DiskAfter::Wipe), Content::Blank) => true,

@@ -1,5 +1,5 @@
-//! The wipe of the disk of an OSD that is removed: the same steps and proofs as the first half of a rebuild, but no
-//! OSD follows. The tombstone is replaced last, by zeros or by a mark.
+//! The wipe of the disk of an OSD that is removed: the same steps and proofs as the first half of a rebuild,
+//! but no OSD follows. The tombstone is replaced last, by zeros or by a mark.
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, NodeTask, Proof};
 use crate::domain::osd::{Layout, Mode, ObjectStore};
@@ -21,8 +21,8 @@ use crate::node::volumes::removal::{self, Shared};
 
 /// Wipes the recorded disk, and marks it if that is requested.
 ///
-/// The steps: find, prove, hold, prove again, tombstone, clear, replace the tombstone, verify. If others need the
-/// disk, only the OSD's volume is removed. A disk that an earlier attempt has finished is not written to.
+/// The steps: find, prove, hold, prove again, tombstone, clear, replace the tombstone, verify. If others need
+/// the disk, only the OSD's volume is removed. A disk that an earlier attempt has finished is not written to.
 pub(super) async fn wipe(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let (evidence, mark) = match requested(request) {
         Ok(requested) => requested,
@@ -155,7 +155,8 @@ async fn remove(
     let &Order { request, evidence, host, steps } = order;
     let verdict = prove_removed(order, found, asked)?;
     let _lock = lock_volumes(order)?;
-    // An agent that was frozen for an hour must not remove the volume of an OSD that was re-registered meanwhile.
+    // An agent that was frozen for an hour must not remove the volume of an OSD that was re-registered
+    // meanwhile.
     slot_may_be_taken(&mons::slots(host).await?, request, &verdict)?;
     remove_volume(order, &found.disk, &verdict, shared).await?;
     steps.time("auxiliary", removal::auxiliary(host, request, evidence)).await?;

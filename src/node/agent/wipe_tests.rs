@@ -54,7 +54,7 @@ fn asked(slot: Option<&str>) -> CapabilityAnswer {
     CapabilityAnswer { capability, slots: Ok(slots) }
 }
 
-/// Returns what the proof of a found disk says, without a new OSD in any of it.
+/// Returns whether a found disk may be wiped, or why not.
 fn proved(request: &NodeRequest, examine: DiskFinding, asked: &CapabilityAnswer) -> Result<(), String> {
     let root = tempfile::tempdir().unwrap();
     let (host, steps) = (host(root.path()), Steps::default());
@@ -139,7 +139,7 @@ fn disk_of_an_osd_that_is_not_destroyed_is_not_wiped() {
 }
 
 #[test]
-fn finished_wipe_is_recognised_by_a_blank_disk_or_by_its_own_mark() {
+fn finished_wipe_is_recognised_by_a_blank_disk_or_its_mark() {
     let (blank, marked) = (request(Some(DiskAfter::Wipe)), request(Some(DiskAfter::Mark)));
     let finding = |content| DiskFinding::plain(content, None);
     let mark_of = |request: &NodeRequest| Content::Other { what: Mark::of(request).described() };

@@ -1,7 +1,7 @@
 //! The mark on the disk of a removed OSD, if a person requested one: an empty partition table (GPT).
 //!
-//! Neither ceph-volume nor Rook uses a disk with a partition table by itself (ceph-volume 16.2.15, inventory: `Has
-//! GPT headers`), nor does osd-migrate. The disk GUID of the table names the OSD.
+//! Neither ceph-volume nor Rook uses a disk with a partition table by itself (ceph-volume 16.2.15, inventory:
+//! `Has GPT headers`), nor does osd-migrate. The disk GUID of the table names the OSD.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -67,14 +67,15 @@ impl Mark {
     pub(crate) fn described(&self) -> String {
         let Self { osd, guid } = self;
         format!(
-            "gpt, an empty partition table with which osd-migrate marked the disk when it removed {osd} ({guid})"
+            "gpt, an empty partition table with which osd-migrate marked the disk when it removed {osd} \
+             ({guid})"
         )
     }
 
     /// Returns the writes that mark a disk of `size` bytes; none if the disk is too small.
     ///
-    /// The first sector, with the tombstone, is replaced by the last of the writes. `block`: size of a logical
-    /// block of the disk.
+    /// The first sector, with the tombstone, is replaced by the last of the writes. `block`: size of a
+    /// logical block of the disk.
     pub(crate) fn writes(&self, size: u64, block: u64) -> Option<[Write; 3]> {
         let table = Table { guid: self.guid, last: size.checked_div(block)?.checked_sub(1)?, block };
         let copies_at = table.last.checked_sub(table.entry_blocks())?;
@@ -135,8 +136,8 @@ impl Table {
         Some(header)
     }
 
-    /// Returns the first sector: a partition of type 0xEE over the whole disk, so that no program that does not
-    /// know GPT takes the disk for an empty one.
+    /// Returns the first sector: a partition of type 0xEE over the whole disk, so that no program that does
+    /// not know GPT takes the disk for an empty one.
     fn protective_mbr(&self) -> Option<[u8; SECTOR]> {
         let blocks = u32::try_from(self.last).unwrap_or(u32::MAX).to_le_bytes();
         let mut sector = [0; SECTOR];

@@ -160,8 +160,8 @@ async fn marked_disk_has_two_valid_tables_that_name_the_osd() {
     assert!(!image.is_marked().await);
 }
 
-/// Checks that a wipe which is stopped after any of its writes still shows its tombstone, and ends the same when
-/// it is repeated.
+/// Checks that a wipe which is stopped after any of its writes still shows its tombstone, and ends the same
+/// when it is repeated.
 #[tokio::test]
 async fn mark_that_stops_after_any_write_is_repeated_to_the_same_end() {
     let expected = Image::new(2 * GIB);

@@ -108,8 +108,8 @@ fn disk_rejection_names_the_content_of_the_disk() {
         (gpt(), "a signature of gpt (a partition table)"),
         (
             marked(),
-            "a signature of gpt, an empty partition table with which osd-migrate marked the disk when it removed \
-             osd.5 (6f73646d-6967-8000-8000-000000000005)",
+            "a signature of gpt, an empty partition table with which osd-migrate marked the disk when it \
+             removed osd.5 (6f73646d-6967-8000-8000-000000000005)",
         ),
         (
             Marks::Signed(Signature { ambivalent: true, ..Signature::default() }),
