@@ -15,7 +15,7 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
 use crate::domain::osd::{DeviceIdentity, Epoch, Kind, Mode, OsdFsid, OsdId, pvc};
 use crate::domain::phase::{self, SlotFact};
-use crate::domain::temporary::{INTENT_MINUTES, drains, flags, marked_out};
+use crate::domain::temporary::{drains, flags, marked_out};
 use crate::domain::{places, provision};
 
 /// Flags of the whole osdmap that prevent data from moving to an OSD.
@@ -126,32 +126,6 @@ impl Step<'_> {
         let found = self.view.slot(record.osd)?.crush.as_ref();
         let lost = expect::to_restore(&record.crush, record.former_weight, found);
         (!passes(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
-    }
-
-    /// Handles an OSD that is down before its stop, or again after a reverted stop.
-    ///
-    /// After a revert osd-migrate has started it, and it is on its way.
-    pub(super) fn not_our_stop(&self) -> Next {
-        let osd = self.record.osd;
-        let ours = self.record.stop_reverted.is_some();
-        match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
-            Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
-            Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            None if self.died_empty() => self.goes_on_as_dead(),
-            None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
-                self.down_while_emptied().unwrap_or_else(|| self.withdraw())
-            }
-            // A Stop of osd-migrate may still be on its way.
-            None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
-                Next::Wait(Wait::NotOurStop { osd })
-            }
-            None => self.withdraw(),
-        }
-    }
-
-    /// Returns whether no call from that time can still be on its way.
-    fn is_settled(&self, at: DateTime<Utc>) -> bool {
-        (self.view.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
 
     pub(super) fn starting(&self) -> Next {
@@ -361,7 +335,7 @@ impl Step<'_> {
 }
 
 /// Describes a daemon that does not come up in time.
-fn late(osd: OsdId, daemon: &Daemon) -> String {
+pub(super) fn late(osd: OsdId, daemon: &Daemon) -> String {
     let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
     let trouble = match (trouble, daemon.replicas) {
         (Some(trouble), _) => trouble,

@@ -1,14 +1,15 @@
-//! Time-dependent steps for an OSD that is down after its stop: saves when it went down and came up, and ends
-//! its `noout`.
+//! Time-dependent steps for an OSD that is down: saves when it went down after its stop and came up, ends its
+//! `noout`, and handles one that osd-migrate did not stop.
 //!
 //! See `docs/development/adr/0025-progress.md`.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
+use super::up::late;
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::next::{Next, Saving};
-use crate::domain::temporary::flags;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::temporary::{INTENT_MINUTES, flags};
 
 impl Step<'_> {
     /// Returns the next time-dependent step; `None` if nothing is due.
@@ -43,6 +44,32 @@ impl Step<'_> {
         let since = self.record.saved_at.max(self.record.down_since);
         let limit = self.view.policy.limits.start + self.time_of_rook();
         since.is_some_and(|since| self.view.seen.at - since >= limit) && !is_out(Guard::StartHasALimit)
+    }
+
+    /// Handles an OSD that is down before its stop, or again after a reverted stop.
+    ///
+    /// After a revert osd-migrate has started it, and it is on its way.
+    pub(super) fn not_our_stop(&self) -> Next {
+        let osd = self.record.osd;
+        let ours = self.record.stop_reverted.is_some();
+        match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
+            Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
+            Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
+            None if self.died_empty() => self.goes_on_as_dead(),
+            None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
+                self.down_while_emptied().unwrap_or_else(|| self.withdraw())
+            }
+            // A Stop of osd-migrate may still be on its way.
+            None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
+                Next::Wait(Wait::NotOurStop { osd })
+            }
+            None => self.withdraw(),
+        }
+    }
+
+    /// Returns whether no call from that time can still be on its way.
+    fn is_settled(&self, at: DateTime<Utc>) -> bool {
+        (self.view.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
 
     fn came_up(&self) -> Next {

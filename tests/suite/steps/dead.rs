@@ -153,3 +153,25 @@ fn kept_dead_osd_is_withdrawn_when_its_request_is_deleted() {
     let kept = dead(false).saved("record").with(|w| w.seen.kube.requests.removals.clear());
     check!(kept.plan(), Next::Save { why: Saving::Withdrawn, .. });
 }
+
+/// Checks that an OSD that dies while it is emptied is removed as a dead one, once its data is elsewhere.
+#[test]
+fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {
+    let alive = dead(false).up(OSD).reported().with(|w| w.slot(OSD).is_in = true);
+    let proven =
+        alive.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").backed_up(OSD);
+    let dropped = proven.saved("emptying").with(|w| w.slot(OSD).crush.as_mut().unwrap().weight = Weight(0));
+    let down = dropped.saved("marked-out").down(OSD).reported();
+    check!(down.plan(), Next::Save { why: Saving::Blocked, .. });
+    let healed = down.with(|w| {
+        for pg in w.seen.ceph.pgs.values_mut() {
+            let free: Vec<OsdId> =
+                (0..6).map(OsdId).filter(|osd| *osd != OSD && !pg.up.contains(osd)).collect();
+            pg.up.extend(free.into_iter().take(3_usize.saturating_sub(pg.up.len())));
+            (pg.acting, pg.state, pg.degraded) = (pg.up.clone(), states("active+clean"), 0);
+        }
+    });
+    let dead = healed.saved("disk-left");
+    assert!(dead.ledger.records[&OSD].is_of_dead());
+    check!(dead.minutes_later(1).plan(), Next::Save { why: Saving::Stop, .. });
+}

@@ -14,7 +14,7 @@ fn requested(disk: DiskAfter) -> World {
     World::new().with(|w| {
         w.policy.removals = true;
         w.policy.select = [OSD].into();
-        let request = RemovalRequest { fsid: old(OSD), disk, since: None };
+        let request = RemovalRequest { fsid: old(OSD), disk, keep_id: false, since: None };
         w.seen.kube.requests.removals.insert(OSD, request);
         w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
     })
@@ -94,7 +94,10 @@ fn left(world: &World) -> Option<String> {
 fn requested_osd_is_recorded_as_a_removal_and_emptied() {
     let world = requested(DiskAfter::Mark).saved("record");
     let record = &world.ledger.records[&OSD];
-    assert_eq!(record.strategy, Strategy::Removal { disk: DiskAfter::Mark, left: None });
+    assert_eq!(
+        record.strategy,
+        Strategy::Removal { disk: DiskAfter::Mark, dead: false, keep_id: false, left: None }
+    );
     assert!(record.empty.is_some() && record.old == old(OSD));
     // Another OSD under the id is not removed.
     let void = requested(DiskAfter::Wipe).with(|w| w.slot(OSD).fsid = Some(foreign()));
