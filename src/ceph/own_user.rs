@@ -67,8 +67,8 @@ fn nothing(_answer: &[u8]) -> serde_json::Result<()> {
 }
 
 impl Ceph {
-    /// Returns the key of `client.osd-migrate` if the user exists with exactly the capabilities that are needed,
-    /// and the session may read it.
+    /// Returns the key of `client.osd-migrate` if the user exists with exactly the capabilities that are
+    /// needed, and the session may read it.
     ///
     /// Changes nothing.
     pub async fn own_user(&self, needs: Needs) -> Result<Option<Secret>, CephError> {

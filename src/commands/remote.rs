@@ -28,7 +28,7 @@ const TO_END_FENCE: &str = "It ends by itself, after 30 minutes at the latest";
 pub(super) struct AsJob {
     /// Name of the command.
     name: &'static str,
-    /// Whether the command only prints its answer to a person who waits for it: its Job is deleted at the end.
+    /// Whether the command only answers a person who waits for it: its Job is deleted at the end.
     only_looks: bool,
     /// Whether the Job is only created.
     detach: bool,

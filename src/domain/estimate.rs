@@ -60,8 +60,8 @@ pub struct Totals {
     pub not_selected: usize,
     /// OSDs that are as declared.
     pub as_declared: usize,
-    /// Bytes that move: those on the OSDs to migrate or to remove, and twice those on OSDs that are emptied and
-    /// recreated.
+    /// Bytes that move: those on the OSDs to migrate or to remove, and twice those on OSDs that are emptied
+    /// and recreated.
     pub bytes: u64,
     /// OSDs to migrate or to remove whose bytes are not known.
     pub unknown: usize,

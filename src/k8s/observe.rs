@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{KeyOwner, Kube, Node};
-use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
@@ -101,6 +101,14 @@ impl K8s {
             self.note_in_log(&note);
         }
         Ok(kube)
+    }
+
+    /// Returns the fsids that the Deployments of the OSDs start: a request for another one is void.
+    pub async fn deployed_fsids(&self) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
+        let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
+        let parsed = deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))).await?;
+        let parsed = parsed.into_iter().flatten();
+        Ok(parsed.filter_map(|parsed| Some((parsed.osd, parsed.daemon.fsid?))).collect())
     }
 
     /// Returns whether the OSD has a pod that is not terminal, by the same list and filter as `observe`.

@@ -1,4 +1,4 @@
-//! Requests to remove OSDs: what `remove` lists and what it answers, the answers of `keep`, and the requests in
+//! Requests to remove OSDs: the list and the answer of `remove`, the answers of `keep`, and the requests in
 //! `status`.
 
 use std::collections::BTreeMap;

@@ -4,17 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
-use kube::core::ApiResource;
 
 use crate::domain::osd::{OsdFsid, OsdId};
 use crate::domain::removal::{RemovalRequest, Requests};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{Part, labels};
-use crate::k8s::osd::daemons::parse_daemon;
 
 /// ConfigMap of the requests.
 pub const REQUESTS: &str = "osd-migrate-requests";
@@ -33,13 +30,6 @@ impl K8s {
     pub async fn read_requests(&self) -> Result<Requests, K8sError> {
         let map = self.kind::<ConfigMap>().get_opt(REQUESTS).await?;
         Ok(map.as_ref().map(requests).unwrap_or_default())
-    }
-
-    /// Returns the fsids that the Deployments of the OSDs start: a request for another one is void.
-    pub async fn deployed_fsids(&self) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
-        let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        let parsed = deployments.list("app=rook-ceph-osd", |d| parse_daemon(d).ok()).await?;
-        Ok(parsed.into_iter().filter_map(|parsed| Some((parsed.osd, parsed.daemon.fsid?))).collect())
     }
 
     /// Writes requests: all of them, or none.

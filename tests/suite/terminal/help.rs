@@ -11,7 +11,7 @@ const LINES: usize = 40;
 const READABLE: usize = 100;
 
 /// Lines of the root's help that are kept free for other commands.
-const FREE: usize = 3;
+const FREE: usize = 1;
 
 /// Commands whose usage is clear without an example, or that no person types.
 const WITHOUT_EXAMPLES: [&str; 7] = ["complete", "help", "man", "node", "start", "uninstall", "version"];
