@@ -167,16 +167,11 @@ fn weight_is_saved_before_it_is_dropped_and_again_if_it_changed() {
 #[test]
 fn weight_is_not_dropped_while_a_gate_is_shut() {
     type Change = fn(&mut World);
-    let changes: [Change; 5] = [
+    let changes: [Change; 4] = [
         |w| w.seen.ceph.flags = ["norebalance".to_owned()].into(),
         |w| w.seen.ceph.health = ["OSD_NEARFULL".to_owned()].into(),
         |w| w.seen.ceph.emptiable.clear(),
         |w| w.pg(1).state = states("active+undersized+degraded"),
-        |w| {
-            w.seen.kube.declaration.resets_weights = true;
-            let operator = w.seen.kube.operator.as_mut().unwrap();
-            (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, true);
-        },
     ];
     for change in changes {
         for world in [proven(DiskAfter::Wipe), proven(DiskAfter::Wipe).saved("emptying")] {
@@ -186,6 +181,13 @@ fn weight_is_not_dropped_while_a_gate_is_shut() {
             assert!(waits, "{next:#?}");
         }
     }
+    // Waiting does not help: the owner must switch it off.
+    let resets = proven(DiskAfter::Wipe).with(|w| {
+        w.seen.kube.declaration.resets_weights = true;
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, true);
+    });
+    check!(resets.plan(), Next::Save { why: Saving::NotEmptied { .. }, .. });
     // The node of an OSD that is removed may be cordoned already.
     check!(
         proven(DiskAfter::Wipe).saved("emptying").with(cordoned).plan(),
