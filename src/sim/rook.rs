@@ -119,7 +119,9 @@ impl World {
         bare.filter(move |(_, slot)| is_registered(slot) && is_found(slot)).map(|(osd, _)| *osd)
     }
 
-    /// Returns the OSDs whose CRUSH weight Rook would reset: any weight differs from 0 by more than its limit.
+    /// Returns the OSDs whose CRUSH weight Rook would reset.
+    ///
+    /// Any weight differs from 0 by more than its limit.
     fn weightless(&self) -> impl Iterator<Item = OsdId> {
         let resets = self.kube.declaration.resets_weights;
         let has_none = |slot: &Slot| slot.crush.is_some() && !slot.has_weight();

@@ -10,7 +10,7 @@ use osd_migrate::run::End;
 use osd_migrate::sim::World;
 
 use super::freeze::{BEFORE, LATE, at_each_point};
-use super::play::{Play, assert_no_leftovers, closed, count, six};
+use super::play::{FILESTORE, Play, assert_no_leftovers, closed, count, six};
 use crate::support::build::FINISHED;
 
 /// The OSD that is removed.
@@ -23,7 +23,7 @@ pub(crate) fn requested() -> Play {
         placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
     }
     world.request_removal(OSD, DiskAfter::Wipe);
-    let policy = Policy { removals: true, select: [OSD].into(), ..Policy::default() };
+    let policy = Policy { removals: true, skip: [FILESTORE].into(), ..Policy::default() };
     Play::with_policy(world, policy, 1)
 }
 
