@@ -110,6 +110,11 @@ impl World {
         if request.task == NodeTask::Clear {
             return self.agent_clears(job, request);
         }
+        self.agent_judges(job, request)
+    }
+
+    /// Decides by the disk's content whether there is anything to do.
+    fn agent_judges(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
         let Some((name, disk)) = self.recorded_disk(request) else {
             return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
         };

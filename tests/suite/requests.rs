@@ -219,7 +219,7 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
     for expected in [
         &found[0].fsid.to_string(),
         "/dev/disk/by-id/x  3.0 GiB  is wiped and marked",
-        "Down: osd.2. A run removes an OSD only while it is up",
+        "Down: osd.2. Such an OSD is removed when it is out and its data is on other OSDs",
         "osd-migrate -n NAMESPACE plan --remove osd.0,osd.2",
         "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove osd.0,osd.2 --disk mark \
          --confirm yes-really-remove-osds",

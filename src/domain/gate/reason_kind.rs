@@ -9,6 +9,7 @@ impl Reason {
     ///
     /// The other reasons (Rook, a node, an upgrade, a flag) disappear when their owner is done. Waiting for
     /// them is safe.
+    #[expect(clippy::too_many_lines, reason = "one line for each reason")]
     pub fn is_about_data(&self) -> bool {
         match self {
             Self::StatisticsOld { .. }

@@ -63,8 +63,8 @@ pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
 
 /// Returns the id that an available disk gets.
 ///
-/// A destroyed slot of its host comes first, unless the Deployment of its OSD names another node, and among these the slot that the
-/// disk's tombstone names. Otherwise the disk gets the lowest unused id.
+/// A destroyed slot of its host comes first, unless a Deployment says that its OSD is of another node, and
+/// among these the slot that the disk's tombstone names. Otherwise the disk gets the lowest unused id.
 ///
 /// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
 fn id_for<'a>(

@@ -64,14 +64,11 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let all = for_all(&own, view);
     for (osd, request) in due {
         match (of_one(osd, request, &own, view), all.clone()) {
-            (Gate::Shut(reason), _) if reason.is_permanent() => {
+            (Gate::Shut(reason), _) | (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
                 rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
-            }
-            (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
-                rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Open, Gate::Open) => return begin(osd, request, view),
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {

@@ -20,9 +20,9 @@ impl Step<'_> {
 
     /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.
     ///
-    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped. An
-    /// OSD that is removed needs no fence once its Deployment is gone: the fence is removed then, and the acts
-    /// before that set it.
+    /// An agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
+    /// An OSD that is removed needs no fence once its Deployment is gone: the fence is removed then, and the
+    /// acts before that set it.
     pub(super) fn fence_again(&self) -> Option<Next> {
         let is_for_removal = matches!(self.phase, Phase::Removing | Phase::Removed);
         let is_removed = is_for_removal && self.facts.daemon == DaemonFact::Gone;

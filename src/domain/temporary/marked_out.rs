@@ -1,8 +1,8 @@
 //! OSDs that are marked out, or have CRUSH weight 0, so that they are emptied: their data moves to other OSDs
 //! while they serve.
 //!
-//! An OSD that is removed has CRUSH weight 0, and every other one is marked out. The weights are saved with the
-//! record, and the intent before the command. After a rebuild the OSD is still marked out: that is what
+//! An OSD that is removed has CRUSH weight 0, and every other one is marked out. The weights are saved with
+//! the record, and the intent before the command. After a rebuild the OSD is still marked out: that is what
 //! `step/up` restores when the new OSD is up.
 
 use crate::domain::act::{Act, CephAct};

@@ -154,7 +154,7 @@ impl Write {
         Self { at: 0, bytes: vec![0; SECTOR] }
     }
 
-    /// Writes; when the function returns, the bytes are on the disk.
+    /// Does the write; when the function returns, the bytes are on the disk.
     pub(crate) fn done(&self, file: &File, node: &Path) -> Result<(), NodeError> {
         file.write_all_at(&self.bytes, self.at).map_err(NodeError::io("end the wipe of", node))?;
         file.sync_all().map_err(NodeError::io("fsync", node))

@@ -327,27 +327,31 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
     }
 }
 
+fn declaration() -> Declaration {
+    Declaration {
+        name: "rook-ceph".to_owned(),
+        uid: "uid-cluster".to_owned(),
+        api_version: "ceph.rook.io/v1".to_owned(),
+        store: ObjectStore::bluestore(),
+        confirmed: true,
+        data_dir: "/var/lib/rook".to_owned(),
+        image: "ceph:v16.2.15".to_owned(),
+        external: false,
+        removes_out_osds: false,
+        resets_weights: false,
+        host_network: false,
+        binds: None,
+        prepare_resources: Resources::default(),
+        storage: Storage::default(),
+        pg_healthy_regex: None,
+        kms: None,
+        rotates_keys: false,
+    }
+}
+
 fn kube() -> Kube {
     Kube {
-        declaration: Declaration {
-            name: "rook-ceph".to_owned(),
-            uid: "uid-cluster".to_owned(),
-            api_version: "ceph.rook.io/v1".to_owned(),
-            store: ObjectStore::bluestore(),
-            confirmed: true,
-            data_dir: "/var/lib/rook".to_owned(),
-            image: "ceph:v16.2.15".to_owned(),
-            external: false,
-            removes_out_osds: false,
-            resets_weights: false,
-            host_network: false,
-            binds: None,
-            prepare_resources: Resources::default(),
-            storage: Storage::default(),
-            pg_healthy_regex: None,
-            kms: None,
-            rotates_keys: false,
-        },
+        declaration: declaration(),
         cluster_version: "1".to_owned(),
         fence: None,
         fenced_at: None,
