@@ -4,8 +4,8 @@ Pools of size 3 and 2 share eight OSDs on three hosts. The OSD has an upmap and 
 listed; then a run without `--removals` refuses it; then it is kept while it is emptied, which restores its weight and
 upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are read
 continuously: no PG ever lacks a replica. Where the PGs are then, and how many bytes moved, is as `plan --remove` had
-computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk; and one whose
-disk is dead.
+computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk; one whose disk
+is dead; and one that is replaced under its id on a new disk.
 """
 
 import json
@@ -18,6 +18,7 @@ from .replicas import Watch, whole_logs
 
 OSD, HOST = 4, "h2"  # osd.1 and osd.7 are on this host, too
 MARKED, DEAD = 6, 3  # on h1
+REPLACED, ITS_HOST = 5, "h3"
 WORDS = "yes-really-remove-osds"
 # A migration is not confirmed: the request has a confirmation of its own.
 RUN = ["run", "--removals"]
@@ -47,6 +48,7 @@ def run(world):
     if world.full:
         selected(world)
         dead(world)
+        replaced(world)
 
 
 def bring_up(world):
@@ -208,7 +210,8 @@ def gone(world, osd, before):
     name = f"osd.{osd}"
     dump, crush = world.ceph("osd", "dump"), world.ceph("osd", "crush", "dump")
     assert osd not in [slot["osd"] for slot in dump["osds"]], f"{name} is in the osdmap"
-    assert osd not in [device["id"] for device in crush["devices"]], f"{name} is in CRUSH"
+    # The dump has an entry `deviceN` for each id below the highest one that has no item.
+    assert name not in [device["name"] for device in crush["devices"]], f"{name} is in CRUSH"
     assert name not in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]], f"{name} has a key"
     assert not world.get("deployment", f"rook-ceph-osd-{osd}"), f"{name} has a Deployment"
     world.until(f"the pod of {name} to be gone", 30, lambda: not world.list("pods", "-l", f"ceph-osd-id={osd}"))
@@ -323,3 +326,27 @@ def dead(world):
     why = world.closed()[-1].get("why") or ""
     assert "its disk was not read" in why, world.closed()[-1]
     world.say(f"osd.{DEAD}, whose disk is dead, is removed: {why}")
+
+
+def replaced(world):
+    """Checks that a new disk gets the id of a dead OSD, in its place in CRUSH."""
+    sick.kill_osd(world, REPLACED)
+    weight = crush_weight(world, REPLACED)
+    request(world, REPLACED, "--keep-id")
+    job = world.start("kept-id", RUN)
+    result = world.wait_for(job, 120)
+    assert result == ("Complete", 0), (result, world.log(job))
+    slot = next(slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == REPLACED)
+    assert "destroyed" in slot["state"] and not slot["up"], slot
+    assert not world.get("deployment", f"rook-ceph-osd-{REPLACED}") and not requests(world), requests(world)
+    world.expect_nothing_left()
+    device = world.lab("disk", ITS_HOST, "6", "replacement").stdout.strip()
+    world.storage(nodes=[{"name": ITS_HOST, "devices": [{"name": device}]}])
+    job = world.start("refilled", ["run", "--confirm", "yes-really-migrate-osds"])
+    result = world.wait_for(job, 240)
+    assert result == ("Complete", 0), (result, world.log(job))
+    assert world.is_ready(REPLACED) and sick.slot(world, REPLACED)["up"], f"osd.{REPLACED} does not serve"
+    assert crush_weight(world, REPLACED) == weight, (weight, crush_weight(world, REPLACED))
+    world.until("all PGs to be clean", 120, lambda: sick.pg_states(world) == {"active+clean"})
+    world.lab("verify")
+    world.say(f"osd.{REPLACED}: its disk was dead, and a new disk has its id and its place in CRUSH")
