@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::domain::observation::{Slot, SlotState};
 
-    fn text(command: Command) -> String {
+    fn text(command: &Command) -> String {
         command.to_c_string().into_string().unwrap()
     }
 
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn commands_of_a_removal_name_the_osd() {
         assert_eq!(
-            text(reweight(OsdId(5), Weight(0))),
+            text(&reweight(OsdId(5), Weight(0))),
             r#"{"format":"json","name":"osd.5","prefix":"osd crush reweight","weight":0}"#
         );
         assert_eq!(
-            text(purge(OsdId(5))),
+            text(&purge(OsdId(5))),
             r#"{"format":"json","id":5,"prefix":"osd purge-actual","yes_i_really_mean_it":true}"#
         );
     }

@@ -163,7 +163,7 @@ mod tests {
         for _ in 0..3 {
             match plan::plan(&policy, &ledger, &seen) {
                 Next::Save { ledger: saved, .. } => ledger = saved,
-                _ => break,
+                Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => break,
             }
         }
         ledger

@@ -139,6 +139,26 @@ fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
     assert_eq!(merging.obstacles(), ["pg-count-changing"]);
 }
 
+/// Checks that a dead OSD can be removed: the mgr has no statistics of it, and no PG is on it.
+#[test]
+fn dead_osd_needs_no_statistics() {
+    let dead = Scene::new().with(|scene| {
+        scene.space.osds.remove(&OsdId(0));
+        scene.ceph.slots.get_mut(&OsdId(0)).unwrap().up = false;
+        for pg in scene.ceph.pgs.values_mut() {
+            pg.up.remove(&OsdId(0));
+        }
+        let to = |now: &[u32], then: &[u32]| Move { now: osds(now), then: osds(then) };
+        scene.placement.moves = [(PgId("1.0".to_owned()), to(&[1, 2], &[1, 3]))].into();
+    });
+    assert_eq!(dead.obstacles(), [""; 0]);
+    let holds = dead.with(|scene| {
+        let to = |now: &[u32], then: &[u32]| Move { now: osds(now), then: osds(then) };
+        scene.placement.moves = [(PgId("1.0".to_owned()), to(&[0, 1], &[1, 3]))].into();
+    });
+    assert_eq!(holds.obstacles(), ["no-statistics"]);
+}
+
 #[test]
 fn chunk_of_an_erasure_coded_pg_is_a_part_of_its_bytes() {
     let scene = Scene::new().with(|scene| {

@@ -252,13 +252,17 @@ fn no_space(placement: &Placement, osd: OsdId, change: &Change, space: &Space) -
     limits.into_iter().find_map(over)
 }
 
+/// Returns the OSDs and PGs whose bytes are unknown.
+///
+/// An OSD that is down and leaves has no statistics, and no PG whose bytes would matter.
 fn no_statistics(
     placement: &Placement,
     changes: &BTreeMap<OsdId, Change>,
     space: &Space,
     ceph: &Ceph,
 ) -> Option<Obstacle> {
-    let concerned = changes.keys().chain(&placement.without);
+    let is_up = |osd: &&OsdId| ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    let concerned = changes.keys().chain(placement.without.iter().filter(is_up));
     let osds: BTreeSet<OsdId> = concerned.filter(|osd| !space.osds.contains_key(osd)).copied().collect();
     let pgs = placement.moves.keys().filter(|pg| !ceph.pgs.contains_key(pg)).count();
     (!osds.is_empty() || pgs > 0).then_some(Obstacle::NoStatistics { osds, pgs })

@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::inspection::{Inspection, KernelDisk};
-use osd_migrate::domain::ledger::Strategy;
+use osd_migrate::domain::ledger::{Record, Strategy};
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
@@ -102,7 +102,7 @@ fn requested_osd_is_recorded_as_a_removal_and_emptied() {
     // Another OSD under the id is not removed.
     let void = requested(DiskAfter::Wipe).with(|w| w.slot(OSD).fsid = Some(foreign()));
     let next = void.plan();
-    assert!(!matches!(&next, Next::Save { ledger, .. } if ledger.records.values().any(|r| r.is_removal())));
+    assert!(!matches!(&next, Next::Save { ledger, .. } if ledger.records.values().any(Record::is_removal)));
 }
 
 #[test]

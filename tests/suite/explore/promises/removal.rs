@@ -133,9 +133,7 @@ pub(super) fn closed(record: &Record, state: &State) -> Option<Broken> {
         return None;
     }
     // Purged by a person before osd-migrate did anything.
-    if record.stop_intended_at.is_none() {
-        return None;
-    }
+    record.stop_intended_at?;
     if world.kube.daemons.contains_key(&osd) {
         return Some(format!("P13: {osd} is removed, and its Deployment is left"));
     }
