@@ -183,6 +183,7 @@ mod tests {
             "Destroyed",
             "Prepared",
             "MarkedOut",
+            "Removed",
             "Migrated",
             "Quarantined",
             "Progressed",

@@ -90,7 +90,7 @@ mod tests {
     fn commands_of_a_removal_name_the_osd() {
         assert_eq!(
             text(&reweight(OsdId(5), Weight(0))),
-            r#"{"format":"json","name":"osd.5","prefix":"osd crush reweight","weight":0}"#
+            r#"{"format":"json","name":"osd.5","prefix":"osd crush reweight","weight":0.0}"#
         );
         assert_eq!(
             text(&purge(OsdId(5))),
