@@ -345,7 +345,8 @@ def replaced(world):
     job = world.start("refilled", ["run", "--confirm", "yes-really-migrate-osds"])
     result = world.wait_for(job, 240)
     assert result == ("Complete", 0), (result, world.log(job))
-    assert world.is_ready(REPLACED) and sick.slot(world, REPLACED)["up"], f"osd.{REPLACED} does not serve"
+    world.until(f"the pod of osd.{REPLACED} to be ready", 60, lambda: world.is_ready(REPLACED))
+    assert sick.slot(world, REPLACED)["up"], f"osd.{REPLACED} does not serve"
     assert crush_weight(world, REPLACED) == weight, (weight, crush_weight(world, REPLACED))
     world.until("all PGs to be clean", 120, lambda: sick.pg_states(world) == {"active+clean"})
     world.lab("verify")
