@@ -341,7 +341,7 @@ def replaced(world):
     assert not world.get("deployment", f"rook-ceph-osd-{REPLACED}") and not requests(world), requests(world)
     world.expect_nothing_left()
     device = world.lab("disk", ITS_HOST, "6", "replacement").stdout.strip()
-    world.storage(nodes=[{"name": ITS_HOST, "devices": [{"name": device}]}])
+    world.storage(useAllNodes=False, nodes=[{"name": ITS_HOST, "devices": [{"name": device}]}])
     job = world.start("refilled", ["run", "--confirm", "yes-really-migrate-osds"])
     result = world.wait_for(job, 240)
     assert result == ("Complete", 0), (result, world.log(job))
