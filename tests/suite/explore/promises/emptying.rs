@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::observation::Slot;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{OsdFsid, OsdId};
 
 use super::super::state::State;
 use super::Broken;
@@ -26,10 +26,12 @@ pub(super) fn marked_out(before: &State, osd: OsdId, after: &State) -> Option<Br
     } else if slot.reweight != record.reweight {
         return Some(format!("P9: {osd} was marked out, and its in-weight is not in the ledger"));
     }
-    let lacks = |(pg, placement): (_, &osd_migrate::sim::Placement)| {
-        world.complete_set(pg).len() < placement.home.len()
+    // Copies on their way back to the OSD count where they are.
+    let serves = |fsid: &OsdFsid| world.ceph.slots.values().any(|slot| slot.up && slot.fsid == Some(*fsid));
+    let lacks = |placement: &osd_migrate::sim::Placement| {
+        placement.complete.iter().filter(|fsid| serves(fsid)).count() < placement.home.len()
     };
-    if world.placements.iter().any(lacks) {
+    if world.placements.values().any(lacks) {
         return Some(format!("P2: {osd} was marked out while a replica is missing"));
     }
     let finds_too_few = |pg| after.world.crush_set(pg).len() < world.crush_set(pg).len();

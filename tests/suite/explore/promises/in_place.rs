@@ -21,12 +21,13 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if domains.len() > 1 {
         return Some(format!("P1: osd-migrate keeps OSDs in several failure domains down: {domains:?}"));
     }
-    if !world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
-        return Some(format!("P6: {osd} was stopped, but was already down for another reason"));
-    }
     let Some(record) = before.ledger.records.get(&osd) else {
         return Some(format!("P5: {osd} was stopped without a record"));
     };
+    // An OSD that died while it was emptied is removed as a dead one.
+    if world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) == record.is_of_dead() {
+        return Some(format!("P6: {osd} was stopped, but was not up, or not dead as recorded"));
+    }
     if world.ceph.slots[&osd].fsid != Some(record.old) {
         return Some(format!("P6: {osd} was stopped, but is no longer the OSD of the record"));
     }
