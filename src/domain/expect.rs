@@ -213,7 +213,7 @@ pub fn to_restore_weight(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
 ///
 /// Only a destroyed slot is purged: its data was given up before, with all its conditions.
 pub fn to_purge(slot: &Slot) -> bool {
-    passes(Guard::PurgeOnlyDestroyed, slot.state == SlotState::Destroyed && !slot.up)
+    slot.state == SlotState::Destroyed && !slot.up
 }
 
 /// Returns whether an OSD may be marked in: it is up with the expected fsid, and out.

@@ -160,8 +160,6 @@ guards! {
     RecheckBackfilled,
     /// A CRUSH weight is set only if the former weight is found: a weight set externally stays.
     WeighExpects,
-    /// Only a destroyed slot is purged, and only for the record that removes its OSD.
-    PurgeOnlyDestroyed,
     /// An upmap is restored only if its PG has none: upmaps of the balancer and of people stay.
     UpmapsOfOthersStay,
     /// The label is removed only if it has the value of osd-migrate.

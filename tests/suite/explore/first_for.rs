@@ -88,7 +88,6 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::NotSelectedAgain => removal::SELECTED,
         Guard::WeightsNotReset => removal::WEIGHED,
         Guard::RequestStands => removal::REMOVED,
-        Guard::PurgeOnlyDestroyed => removal::FROZEN,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,

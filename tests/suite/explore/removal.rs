@@ -195,5 +195,5 @@ fn removal_needs_its_guards() {
     needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
     needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
-    needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects, Guard::PurgeOnlyDestroyed]);
+    needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
 }
