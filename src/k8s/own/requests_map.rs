@@ -122,7 +122,8 @@ fn is_conflict(error: &K8sError) -> bool {
 
 /// Returns whether both ask for the same, whenever they were written.
 fn is_same(one: &RemovalRequest, other: &RemovalRequest) -> bool {
-    (one.fsid, one.disk) == (other.fsid, other.disk)
+    let undated = |request: &RemovalRequest| RemovalRequest { since: None, ..request.clone() };
+    undated(one) == undated(other)
 }
 
 fn malformed(error: &serde_json::Error) -> K8sError {
@@ -259,8 +260,9 @@ mod tests {
         let same = wanted(&[(5, request(ONE, DiskAfter::Wipe))]);
         let before = json!({"osd-5": text(ONE), "node-h1": "x"});
         play(vec![read(&before)], async |k8s| k8s.request_removals(&same).await).await.unwrap();
-        // Another fsid, or another end of the disk, is another request.
-        for changed in [request(OTHER, DiskAfter::Wipe), request(ONE, DiskAfter::Mark)] {
+        // Another fsid, another end of the disk, or a kept id is another request.
+        let kept = RemovalRequest { keep_id: true, ..request(ONE, DiskAfter::Wipe) };
+        for changed in [request(OTHER, DiskAfter::Wipe), request(ONE, DiskAfter::Mark), kept] {
             let text = serde_json::to_string(&changed).unwrap();
             let script = vec![read(&before), put(json!({"osd-5": text, "node-h1": "x"}))];
             let wanted = wanted(&[(5, changed)]);
