@@ -14,7 +14,8 @@ use crate::domain::osd::{Epoch, OsdFsid, OsdId, Weight};
 const REWEIGHT: &str = "osd crush reweight";
 const PURGE: &str = "osd purge-actual";
 
-fn reweight(osd: OsdId, weight: Weight) -> Command {
+/// Returns the command that sets the CRUSH weight of an OSD.
+pub(super) fn reweight(osd: OsdId, weight: Weight) -> Command {
     Command::mon(REWEIGHT).with("name", osd.to_string()).with("weight", weight.as_decimal())
 }
 

@@ -7,7 +7,7 @@
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;
 use crate::ceph::session::Ceph;
-use crate::ceph::{flags, osd_crush_dump, osd_dump};
+use crate::ceph::{flags, osd_crush_dump, osd_dump, removal};
 use crate::domain::expect::{self, Lost};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
@@ -40,8 +40,7 @@ fn missing(
         }
         Lost::Class => {}
         Lost::Weight => {
-            let weigh = Command::mon("osd crush reweight").with("name", osd.to_string());
-            return Ok(vec![weigh.with("weight", item.weight.as_decimal())]);
+            return Ok(vec![removal::reweight(osd, item.weight)]);
         }
         Lost::Nothing => return Ok(commands),
     }

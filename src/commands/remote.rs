@@ -40,7 +40,7 @@ impl AsJob {
         let (name, only_looks, detach) = match command {
             Command::Plan(args) => ("plan", true, args.run.new.detach),
             Command::Preflight => ("preflight", true, false),
-            // Its output is for the person who waits for it, and the request that it stores is in the API.
+            // The output is for the person who waits for it, and the request that it stores is in the API.
             Command::Remove(_) => ("remove", true, false),
             Command::Fence { .. } => (FENCE, false, false),
             Command::Run(args) => ("run", false, args.new.detach),

@@ -50,7 +50,7 @@ pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) 
 
 /// Returns the exit code of requests that could not be written.
 pub(super) fn conflict(error: K8sError, k8s: &K8s) -> Exit {
-    if matches!(error, K8sError::Conflict { .. } | K8sError::AlreadyExists(_) | K8sError::NotFound(_)) {
+    if error.is_overtaken() {
         let why = "other clients changed the ConfigMap osd-migrate-requests at the same time, and nothing was \
                    written. Try again";
         return failed(&k8s.names().complete(why), Exit::TryAgain);
@@ -112,7 +112,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
-/// The same request for a removal that has begun is no error.
+/// A removal that has begun by an equal request is no error.
 fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
     let osd = record.osd;
     if record.quarantine.is_some() {

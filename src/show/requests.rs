@@ -24,11 +24,11 @@ pub struct ToRemove {
     pub fsid: OsdFsid,
     /// State that its disk gets.
     pub disk: DiskAfter,
-    /// Its id is kept for a new disk.
+    /// Whether the id is kept for a new disk.
     pub keep_id: bool,
-    /// Its host in CRUSH.
+    /// Host of the OSD in CRUSH.
     pub host: Option<String>,
-    /// Its devices, by the most stable names that Ceph knows.
+    /// Devices of the OSD, by the most stable names that Ceph knows.
     pub devices: Option<String>,
     /// Bytes that are on it.
     pub used_bytes: Option<u64>,

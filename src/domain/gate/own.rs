@@ -100,7 +100,7 @@ impl<'a> Own<'a> {
 
     /// Returns the gate of this OSD's removal, before it is emptied.
     ///
-    /// Its node may be cordoned. An OSD that is down must be out, and its data on other OSDs.
+    /// The node may be cordoned. An OSD that is down must be out, and the data must be on other OSDs.
     pub fn gate_of_removal(&self, osd: OsdId) -> Gate {
         let slot = self.seen.ceph.slots.get(&osd);
         let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());

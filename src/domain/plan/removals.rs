@@ -13,7 +13,7 @@ use crate::domain::removal::RemovalRequest;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
-/// What a run without `--removals` says of an OSD whose removal is requested.
+/// Reason that a run without `--removals` gives for an OSD whose removal is requested.
 const NOT_ENABLED: &str =
     "this run removes no OSDs. Set the value remove.enabled of the chart, or run with --removals";
 
@@ -31,8 +31,8 @@ pub fn requested(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest
 
 /// Returns whether the removal of an OSD is requested: it is not migrated.
 pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
-    let request = view.seen.kube.requests.removals.get(&osd);
-    request.is_some_and(|request| view.slot(osd).is_some_and(|slot| slot.fsid == Some(request.fsid)))
+    let fsid = view.slot(osd).and_then(|slot| slot.fsid);
+    fsid.is_some_and(|fsid| view.seen.kube.requests.of(osd, fsid).is_some())
 }
 
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.

@@ -256,6 +256,11 @@ impl K8sError {
             || matches!(self, Self::Other { code: 500.., .. })
     }
 
+    /// Returns whether another client created, changed or deleted the object between the read and the write.
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::AlreadyExists(_) | Self::NotFound(_))
+    }
+
     /// Returns whether the same call may succeed later: the condition for a retry of a read or of a
     /// convergent write.
     pub fn is_transient(&self) -> bool {

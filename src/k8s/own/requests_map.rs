@@ -82,7 +82,7 @@ impl K8s {
         loop {
             tries += 1;
             match self.try_change_requests(&change).await {
-                Err(error) if tries < TRIES && is_conflict(&error) => {}
+                Err(error) if tries < TRIES && error.is_overtaken() => {}
                 done => return done,
             }
         }
@@ -113,11 +113,6 @@ impl K8s {
         };
         written.map(drop)
     }
-}
-
-/// Returns whether the ConfigMap was created, changed or deleted between the read and the write.
-fn is_conflict(error: &K8sError) -> bool {
-    matches!(error, K8sError::Conflict { .. } | K8sError::AlreadyExists(_) | K8sError::NotFound(_))
 }
 
 /// Returns whether both ask for the same, whenever they were written.

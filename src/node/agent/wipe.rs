@@ -28,7 +28,7 @@ pub(super) async fn wipe(request: &NodeRequest, host: &Host, steps: &Steps) -> O
         Ok(requested) => requested,
         Err(error) => return Outcome::failed(error),
     };
-    // What the OSD would have become plays no part.
+    // No OSD follows, so the declared layout does not matter.
     let target = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false };
     let request = &NodeRequest { target, db: None, ..request.clone() };
     let order = &Order { request, evidence, host, steps };
