@@ -3,7 +3,7 @@
 Pools of size 3 and 2 share eight OSDs on three hosts. The OSD has an upmap and an in-weight of its own. First it is only
 listed; then a run without `--removals` refuses it; then it is kept while it is emptied, which restores its weight and
 upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are read
-continuously: no PG ever lacks a replica. Where the PGs are then, and how many bytes moved, is as `plan --remove` had
+continuously: no PG lacks a replica, except that objects of PGs that come back are recovered. Where the PGs are then, and how many bytes moved, is as `plan --remove` had
 computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk; one whose disk
 is dead; and one that is replaced under its id on a new disk.
 """
@@ -14,7 +14,7 @@ from . import empty, forecast, kills, sick
 from .disks import attached
 from .new_osds import by_id
 from .provision import answer
-from .replicas import Watch, whole_logs
+from .replicas import Watch, returned, whole_logs
 
 OSD, HOST = 4, "h2"  # osd.1 and osd.7 are on this host, too
 MARKED, DEAD = 6, 3  # on h1
@@ -40,8 +40,9 @@ def run(world):
         listed(world)
         not_enabled(world, before)
         kept(world, watch, before)
+        at = watch.now()
         removed(world, watch, before)
-        empty.expect_replicas(watch, 0)
+        empty.expect_replicas(watch, at)
     world.lab("verify")
     empty.ended(world, epoch)
     world.say("all objects are equal, and no PG lacked a replica")
@@ -140,9 +141,12 @@ def kept(world, watch, before):
     assert result == ("Complete", 0), (result, world.log(job))
     empty.clean(world)
     unchanged(world, before)
+    back = returned(watch.since(0))
+    empty.expect_replicas(watch, 0, back)
     assert len(sent(world, REWEIGHT)) == 2, sent(world, REWEIGHT)
     assert not sent(world, DESTROY) and not sent(world, PURGE), "the OSD was kept"
-    world.say(f"kept while {left} PGs were on it: CRUSH weight, upmap and in-weight are exactly as before")
+    words = f"kept while {left} PGs were on it, and {len(back)} came back"
+    world.say(f"{words}: CRUSH weight, upmap and in-weight are exactly as before")
 
 
 def emptying(world, watch, job):

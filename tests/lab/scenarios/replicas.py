@@ -95,6 +95,20 @@ def lacks(pg):
     return bool({"undersized", "degraded"} & words) or pg["stat_sum"]["num_objects_degraded"] > 0
 
 
+def returned(samples):
+    """Returns the PGs that had left the OSD, and named it again later.
+
+    An OSD still has the objects of such a PG. Ceph copies only those that clients changed meanwhile, and reports the PG as
+    degraded until then. The OSDs where the PG was keep all objects until it is clean.
+    """
+    gone, back, before = set(), set(), set()
+    for sample in samples:
+        gone |= before - sample.names
+        back |= gone & sample.names
+        before = sample.names
+    return back
+
+
 def whole_logs(world):
     """Returns PGs with objects whose log was never trimmed.
 
