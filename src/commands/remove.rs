@@ -8,7 +8,7 @@ use crate::cli::RemoveArgs;
 use crate::commands::print::print;
 use crate::commands::terminal::width;
 use crate::domain::gate::{self, Gate};
-use crate::domain::ledger::{Ledger, Record, Strategy};
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Observation, Slot};
 use crate::domain::osd::{OsdFsid, OsdId};
 use crate::domain::plan::{self, Questions};
@@ -62,7 +62,7 @@ fn requests(found: &[ToRemove]) -> BTreeMap<OsdId, RemovalRequest> {
     let since = Some(WallClock.now());
     let request = |one: &ToRemove| {
         let (fsid, disk, keep_id) = (one.fsid, one.disk, one.keep_id);
-        (one.osd, RemovalRequest { fsid, disk, keep_id, since })
+        (one.osd, RemovalRequest { fsid, disk, keep_id, node: None, since })
     };
     found.iter().map(request).collect()
 }
@@ -120,15 +120,15 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
             "{osd} is quarantined after a failure. Let a run finish it first: osd-migrate -n NAMESPACE retry {osd}"
         ));
     }
-    match &record.strategy {
-        Strategy::Removal { disk, keep_id, .. } if (*disk, *keep_id) == wanted => None,
-        Strategy::Removal { disk, keep_id, .. } => Some(format!(
+    match record.removal() {
+        Some(removal) if (removal.disk, removal.keep_id) == wanted => None,
+        Some(removal) => Some(format!(
             "the removal of {osd} has begun with --disk {}{}. To change that, withdraw it first: osd-migrate -n \
              NAMESPACE keep {osd}",
-            disk.code(),
-            if *keep_id { " --keep-id" } else { "" }
+            removal.disk.code(),
+            if removal.keep_id { " --keep-id" } else { "" }
         )),
-        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => Some(format!(
+        None => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
              NAMESPACE status"
         )),
@@ -138,9 +138,10 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ledger::Quarantine;
+    use crate::domain::ledger::{Quarantine, Strategy};
     use crate::domain::next::Next;
     use crate::domain::policy::Policy;
+    use crate::domain::removal::Removal;
     use crate::sim::example;
 
     const ONE: OsdId = OsdId(1);
@@ -204,8 +205,7 @@ mod tests {
         assert!(!ledger.records[&osd].is_removal());
         let why = wiped(osd, &ledger, &found).unwrap_err();
         assert!(why.contains("gets another fsid"), "{why}");
-        ledger.records.get_mut(&osd).unwrap().strategy =
-            Strategy::Removal { disk: DiskAfter::Wipe, dead: false, keep_id: false, left: None };
+        ledger.records.get_mut(&osd).unwrap().strategy = Strategy::Removal(Removal::default());
         assert!(wiped(osd, &ledger, &found).is_ok(), "the same request again");
         let why = to_remove(osd, (DiskAfter::Leave, false), &ledger, &found).unwrap_err();
         assert!(why.contains("has begun with --disk wipe") && why.contains(" keep osd."), "{why}");

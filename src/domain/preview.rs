@@ -164,14 +164,11 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
 
 /// Returns the state that the disk of an OSD gets which is to be removed, or is being removed.
 fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<DiskAfter> {
-    match record.map(|record| &record.strategy) {
-        Some(Strategy::Removal { disk, .. }) => Some(*disk),
-        Some(_) => None,
-        None => {
-            let requested = view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?);
-            requested.map(|request| request.disk)
-        }
+    if let Some(record) = record {
+        return record.removal().map(|removal| removal.disk);
     }
+    let requested = view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?);
+    requested.map(|request| request.disk)
 }
 
 fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {
@@ -219,7 +216,7 @@ fn parts(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Vec<PartOnPvc> 
 fn path(record: &Record) -> Option<String> {
     match &record.strategy {
         Strategy::Directory { path, .. } => Some(path.clone()),
-        Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
+        Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => None,
     }
 }
 

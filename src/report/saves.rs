@@ -71,7 +71,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
 fn recorded(record: &Record) -> String {
     let Record { osd, node, class, target, .. } = record;
     match record.strategy {
-        Strategy::Removal { .. } => format!("{osd}: removal started on node {node}, as requested"),
+        Strategy::Removal(_) => format!("{osd}: removal started on node {node}, as requested"),
         Strategy::New { .. } => {
             format!("{osd}: creation started on an available disk of node {node}: {target}")
         }
@@ -166,12 +166,10 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Progress => "backfill progress is saved",
         Saving::DiskLeft { why } => return format!("its disk is left as it is: {why}"),
-        Saving::Removed => match record.map(|record| &record.strategy) {
-            Some(Strategy::Removal { keep_id: true, .. }) => {
-                "removed, and its id is kept: the next available disk of its host becomes the OSD"
-            }
-            _ => "removed: its id, its key and its Deployment are gone",
-        },
+        Saving::Removed if record.and_then(Record::removal).is_some_and(|removal| removal.keep_id) => {
+            "removed, and its id is kept: the next available disk of its host becomes the OSD"
+        }
+        Saving::Removed => "removed: its id, its key and its Deployment are gone",
         Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
         Saving::Uncleared { path, node, why } => {
             return format!(

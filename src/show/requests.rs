@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::domain::commands::{REMOVE_CONFIRMED, RUN_REMOVALS};
 use crate::domain::gate::names;
-use crate::domain::ledger::{Ledger, Record, Strategy};
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::{OsdFsid, OsdId};
-use crate::domain::removal::{DiskAfter, RemovalRequest, Requests};
+use crate::domain::removal::{DiskAfter, Removal, RemovalRequest, Requests};
 use crate::domain::units::size;
 use crate::layout::{Rows, Width};
 use crate::show::table::age;
@@ -134,13 +134,8 @@ pub fn kept(osds: &[OsdId], begun: &[OsdId]) -> String {
 
 /// Returns the answer of `keep` about an OSD that is already stopped.
 pub fn too_late(record: &Record) -> String {
-    let disk = match &record.strategy {
-        Strategy::Removal { disk, left: None, .. } => becomes(*disk),
-        Strategy::Removal { left: Some(_), .. }
-        | Strategy::InPlace
-        | Strategy::Directory { .. }
-        | Strategy::New { .. } => becomes(DiskAfter::Leave),
-    };
+    let is_wiped = |removal: &&Removal| removal.left.is_none();
+    let disk = becomes(record.removal().filter(is_wiped).map_or(DiskAfter::Leave, |removal| removal.disk));
     format!(
         "it is too late to keep {}: it is empty and stopped. A run completes its removal: the id is purged, the disk \
          {disk}. To see its progress: osd-migrate -n NAMESPACE status",

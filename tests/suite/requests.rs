@@ -11,7 +11,7 @@ use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
-use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::{DiskAfter, Removal, RemovalRequest};
 use osd_migrate::layout::Width;
 use osd_migrate::show::{self, Status, StoredRequests, ToRemove};
 
@@ -29,7 +29,7 @@ fn requested(osds: &[OsdId]) -> World {
         for osd in osds {
             let fsid = w.slot(*osd).fsid.unwrap();
             w.slot(*osd).used_bytes = Some(3 << 30);
-            let request = RemovalRequest { fsid, disk: DiskAfter::Wipe, keep_id: false, since: Some(noon()) };
+            let request = RemovalRequest { since: Some(noon()), ..RemovalRequest::of(fsid) };
             w.seen.kube.requests.removals.insert(*osd, request);
         }
         let yes = Emptiable::Yes { moved_bytes: 105 << 20, fullest: Some((OsdId(7), 43)) };
@@ -50,7 +50,7 @@ fn removing(osd: OsdId, disk: DiskAfter) -> World {
     let mut world = requested(&[osd]);
     let mut record = World::proven(BY_HAND).ledger.records.remove(&BY_HAND).unwrap();
     (record.osd, record.old) = (osd, world.slot(osd).fsid.unwrap());
-    record.strategy = Strategy::Removal { disk, dead: false, keep_id: false, left: None };
+    record.strategy = Strategy::Removal(Removal { disk, ..Removal::default() });
     record.empty = Some(Emptying::default());
     world.ledger.records.insert(osd, record);
     world

@@ -164,17 +164,14 @@ impl Entry {
         let moved_bytes = course.moved_bytes();
         let directory = match &record.strategy {
             Strategy::Directory { path, .. } => Some(path.clone()),
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => None,
         };
         let outcome = Outcome::of(record);
         let last_note = course.notes.last().map(|note| note.why.clone());
         let why = match outcome {
             Outcome::Quarantined => record.quarantine.as_ref().map(|quarantine| quarantine.why.clone()),
             Outcome::Withdrawn => last_note,
-            Outcome::Removed => match &record.strategy {
-                Strategy::Removal { left, .. } => left.clone(),
-                Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => None,
-            },
+            Outcome::Removed => record.removal().and_then(|removal| removal.left.clone()),
             Outcome::Migrated | Outcome::Created | Outcome::InProgress => None,
         };
         Self {

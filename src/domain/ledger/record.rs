@@ -9,7 +9,7 @@ use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
 };
-use crate::domain::removal::DiskAfter;
+use crate::domain::removal::Removal;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,17 +36,8 @@ pub enum Strategy {
         /// The store is a file of the node, for tests only.
         on_file: bool,
     },
-    /// An OSD is emptied, destroyed and purged on request.
-    Removal {
-        /// State that its disk gets.
-        disk: DiskAfter,
-        /// The OSD was down, and its data elsewhere, when it was recorded: its disk is left as it is.
-        dead: bool,
-        /// The id is kept for a new disk: its slot stays destroyed.
-        keep_id: bool,
-        /// Why its disk was left as it is, if it could not be wiped.
-        left: Option<String>,
-    },
+    /// An OSD is emptied, destroyed and purged.
+    Removal(Removal),
 }
 
 /// Why the disk of a dead OSD is left as it is.
@@ -151,20 +142,28 @@ impl Record {
         matches!(self.strategy, Strategy::Directory { .. })
     }
 
+    /// Returns how the OSD is removed; `None` if it is not.
+    pub fn removal(&self) -> Option<&Removal> {
+        match &self.strategy {
+            Strategy::Removal(removal) => Some(removal),
+            Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => None,
+        }
+    }
+
     /// Returns whether the record removes an OSD.
     pub fn is_removal(&self) -> bool {
-        matches!(self.strategy, Strategy::Removal { .. })
+        self.removal().is_some()
     }
 
     /// Returns whether the record removes an OSD that was down when it was recorded.
     pub fn is_of_dead(&self) -> bool {
-        matches!(self.strategy, Strategy::Removal { dead: true, .. })
+        self.removal().is_some_and(|removal| removal.dead)
     }
 
     /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.
     pub fn note_dead(&mut self, at: DateTime<Utc>) {
-        if let Strategy::Removal { dead, left, .. } = &mut self.strategy {
-            (*dead, *left) = (true, Some(LEFT_BY_DEAD.to_owned()));
+        if let Strategy::Removal(removal) = &mut self.strategy {
+            (removal.dead, removal.left) = (true, Some(LEFT_BY_DEAD.to_owned()));
         }
         let empty = self.empty.get_or_insert_default();
         empty.intended_at.get_or_insert(at);
@@ -175,10 +174,10 @@ impl Record {
     /// Returns whether no data is placed on the OSD any more, by the way in which the record empties it:
     /// CRUSH weight 0 before a removal, so that the purge moves nothing, otherwise `out`.
     pub fn is_dropped(&self, slot: &Slot) -> bool {
-        match self.strategy {
-            Strategy::Removal { dead: true, .. } => !slot.gets_data(),
-            Strategy::Removal { dead: false, .. } => !slot.has_weight(),
-            Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => !slot.is_in,
+        match self.removal() {
+            Some(Removal { dead: true, .. }) => !slot.gets_data(),
+            Some(Removal { dead: false, .. }) => !slot.has_weight(),
+            None => !slot.is_in,
         }
     }
 
@@ -191,7 +190,7 @@ impl Record {
     pub fn device(&self) -> Option<&DeviceIdentity> {
         match &self.strategy {
             Strategy::Directory { onto, .. } => Some(onto),
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => {
                 self.evidence.as_ref().map(|evidence| &evidence.device)
             }
         }

@@ -9,7 +9,7 @@ use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
-use crate::domain::removal::RemovalRequest;
+use crate::domain::removal::{Removal, RemovalRequest};
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
@@ -38,10 +38,8 @@ pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
 pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let request = view.seen.kube.requests.of(record.osd, record.old);
-    let is_as_recorded = |request: &RemovalRequest| {
-        matches!(&record.strategy, Strategy::Removal { disk, keep_id, .. }
-            if (*disk, *keep_id) == (request.disk, request.keep_id))
-    };
+    let is_as_recorded =
+        |request: &RemovalRequest| record.removal().is_some_and(|removal| removal.is_as_in(request));
     // A dead OSD that is up again is removed as one that serves, with a new record.
     let revived = record.is_of_dead() && view.is_up(record.osd);
     let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
@@ -183,8 +181,7 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let node = view.node_of(osd)?.clone();
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
     let is_dead = !slot.up;
-    let strategy =
-        Strategy::Removal { disk: request.disk, dead: is_dead, keep_id: request.keep_id, left: None };
+    let strategy = Strategy::Removal(Removal { dead: is_dead, ..Removal::by(request) });
     let next = existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)?;
     Some(if is_dead { as_dead(next, osd, view) } else { next })
 }

@@ -58,7 +58,7 @@ fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
                 daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
                     && directory::is_selected(record, view)
             }
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => {
                 classify::target_of(record.osd, view.seen).as_ref() == Some(&record.target)
                     && database::is_as_recorded(record, view)
             }

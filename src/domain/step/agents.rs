@@ -308,12 +308,9 @@ impl<'a> Step<'a> {
         let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         let directory = match &record.strategy {
             Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => None,
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => None,
         };
-        let after = match &record.strategy {
-            Strategy::Removal { disk, .. } => Some(*disk),
-            Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => None,
-        };
+        let after = record.removal().map(|removal| removal.disk);
         let agent = Act::Node(NodeAct::Agent {
             request: NodeRequest {
                 record: record.id.clone(),

@@ -15,7 +15,7 @@ impl Step<'_> {
             Strategy::Directory { path, .. } => {
                 format!("the key in {path}/keyring on node {}", self.record.node)
             }
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal { .. } => {
+            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => {
                 "the key on its disk".to_owned()
             }
         }

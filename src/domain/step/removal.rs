@@ -34,7 +34,7 @@ impl Step<'_> {
         let record = self.record;
         let inspection =
             phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
-        let is_marked = matches!(record.strategy, Strategy::Removal { disk: DiskAfter::Mark, .. });
+        let is_marked = record.removal().is_some_and(|removal| removal.disk == DiskAfter::Mark);
         let Some(kernel) =
             inspection.and_then(|inspection| inspection.kernel.as_ref()).filter(|_| !is_marked)
         else {
@@ -74,11 +74,9 @@ impl Step<'_> {
     /// The data is elsewhere: a disk that can't be wiped is left and reported, and the id is purged all the
     /// same.
     pub(super) fn removing(&self) -> Next {
-        let Strategy::Removal { disk, left, keep_id, .. } = &self.record.strategy else {
-            return Next::Wait(Wait::FreshView);
-        };
-        if *disk == DiskAfter::Leave || left.is_some() || self.is_wiped(*disk) {
-            if *keep_id {
+        let Some(removal) = self.record.removal() else { return Next::Wait(Wait::FreshView) };
+        if removal.disk == DiskAfter::Leave || removal.left.is_some() || self.is_wiped(removal.disk) {
+            if removal.keep_id {
                 return self.removed();
             }
             let (osd, record) = (self.record.osd, self.record.id.clone());
@@ -129,8 +127,8 @@ impl Step<'_> {
     fn leave_its_disk(&self, why: &str) -> Next {
         let why = why.to_owned();
         self.save(Saving::DiskLeft { why: why.clone() }, |record| {
-            if let Strategy::Removal { left, .. } = &mut record.strategy {
-                *left = Some(why);
+            if let Strategy::Removal(removal) = &mut record.strategy {
+                removal.left = Some(why);
             }
         })
     }

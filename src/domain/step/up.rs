@@ -83,7 +83,7 @@ impl Step<'_> {
     ) -> Deploy {
         let (record, osd) = (self.record, self.record.osd);
         let (initial_weight, on_file) = match &record.strategy {
-            Strategy::InPlace | Strategy::Directory { .. } | Strategy::Removal { .. } => (None, false),
+            Strategy::InPlace | Strategy::Directory { .. } | Strategy::Removal(_) => (None, false),
             Strategy::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
         let there = self.view.daemon(osd);
@@ -363,12 +363,12 @@ pub(super) fn block_path(
     }
     match &record.strategy {
         Strategy::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
-        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal { .. }
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal(_)
             if record.target.mode == Mode::Lvm =>
         {
             volume.map(|v| v.block_path.clone())
         }
-        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal { .. } => {
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal(_) => {
             device.stable_path().or_else(|| Some(kernel?.node.clone()))
         }
     }

@@ -196,7 +196,7 @@ mod tests {
 
     fn request(fsid: &str, disk: DiskAfter) -> RemovalRequest {
         let since = "2026-03-02T12:00:00Z".parse().ok();
-        RemovalRequest { fsid: fsid.parse().unwrap(), disk, keep_id: false, since }
+        RemovalRequest { disk, since, ..RemovalRequest::of(fsid.parse().unwrap()) }
     }
 
     fn wanted(osds: &[(u32, RemovalRequest)]) -> BTreeMap<OsdId, RemovalRequest> {

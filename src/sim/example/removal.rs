@@ -10,10 +10,7 @@ impl World {
     /// Stores the request to remove the OSD that the slot holds now.
     pub fn request_removal(&mut self, osd: OsdId, disk: DiskAfter) {
         if let Some(fsid) = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid) {
-            self.kube
-                .requests
-                .removals
-                .insert(osd, RemovalRequest { fsid, disk, keep_id: false, since: None });
+            self.kube.requests.removals.insert(osd, RemovalRequest { disk, ..RemovalRequest::of(fsid) });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Removal of an OSD that is dead: down and out, with its data on other OSDs; and its id kept for a new disk.
 
 use osd_migrate::domain::observation::Emptiable;
-use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::RemovalRequest;
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn dead(keep_id: bool) -> World {
         w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
         w.seen.ceph.safe_to_destroy = [(OSD, true)].into();
         let fsid = w.slot(OSD).fsid.unwrap();
-        let request = RemovalRequest { fsid, disk: DiskAfter::Wipe, keep_id, since: None };
+        let request = RemovalRequest { keep_id, ..RemovalRequest::of(fsid) };
         w.seen.kube.requests.removals.insert(OSD, request);
     })
 }

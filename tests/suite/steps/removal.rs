@@ -2,9 +2,9 @@
 
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::inspection::{Inspection, KernelDisk};
-use osd_migrate::domain::ledger::{Record, Strategy};
+use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
-use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::{DiskAfter, Removal, RemovalRequest};
 
 use super::emptying::moved;
 use super::*;
@@ -14,7 +14,7 @@ fn requested(disk: DiskAfter) -> World {
     World::new().with(|w| {
         w.policy.removals = true;
         w.policy.select = [OSD].into();
-        let request = RemovalRequest { fsid: old(OSD), disk, keep_id: false, since: None };
+        let request = RemovalRequest { disk, ..RemovalRequest::of(old(OSD)) };
         w.seen.kube.requests.removals.insert(OSD, request);
         w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
     })
@@ -84,20 +84,14 @@ fn cordoned(w: &mut World) {
 }
 
 fn left(world: &World) -> Option<String> {
-    match &world.ledger.records[&OSD].strategy {
-        Strategy::Removal { left, .. } => left.clone(),
-        other => panic!("{other:?}"),
-    }
+    world.ledger.records[&OSD].removal().unwrap().left.clone()
 }
 
 #[test]
 fn requested_osd_is_recorded_as_a_removal_and_emptied() {
     let world = requested(DiskAfter::Mark).saved("record");
     let record = &world.ledger.records[&OSD];
-    assert_eq!(
-        record.strategy,
-        Strategy::Removal { disk: DiskAfter::Mark, dead: false, keep_id: false, left: None }
-    );
+    assert_eq!(record.removal(), Some(&Removal { disk: DiskAfter::Mark, ..Removal::default() }));
     assert!(record.empty.is_some() && record.old == old(OSD));
     // Another OSD under the id is not removed.
     let void = requested(DiskAfter::Wipe).with(|w| w.slot(OSD).fsid = Some(foreign()));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::act::{Act, NodeAct};
 use osd_migrate::domain::inspection::NodeTask;
-use osd_migrate::domain::ledger::{Record, Strategy};
+use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{Emptiable, Slot, SlotState};
 use osd_migrate::domain::osd::{OsdId, PgId, Weight};
@@ -22,10 +22,7 @@ pub(super) fn record_of(state: &State, osd: OsdId) -> Option<&Record> {
 }
 
 fn disk_after(record: &Record) -> DiskAfter {
-    match &record.strategy {
-        Strategy::Removal { disk, .. } => *disk,
-        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => DiskAfter::default(),
-    }
+    record.removal().map_or_else(DiskAfter::default, |removal| removal.disk)
 }
 
 /// Returns a PG without all of its replicas on other OSDs.
@@ -92,7 +89,7 @@ pub(super) fn purged(before: &State, record: &Record) -> Option<Broken> {
     if slot.up || slot.state != SlotState::Destroyed {
         return Some(format!("P4: {osd} was purged, and its slot was not destroyed: {slot:?}"));
     }
-    let is_left = matches!(&record.strategy, Strategy::Removal { left: Some(_), .. });
+    let is_left = record.removal().is_some_and(|removal| removal.left.is_some());
     let is_forgotten =
         disk_after(record) != DiskAfter::Leave && !is_left && world.disk_of(record.old).is_some();
     is_forgotten.then(|| format!("P13: {osd} was purged, and its disk was neither wiped nor reported"))
