@@ -89,9 +89,9 @@ pub(super) const GRANTS: [Grant; 21] = [
     mgr("osd safe-to-destroy"),
 ];
 
-/// Capability of a run that removes an OSD: the user has it only from the first purge of such a run to the
-/// first act of a later run.
-pub(super) const PURGE: Grant = mon("osd purge-actual", &[]);
+/// Capabilities of a run that removes an OSD: the user has them only from the first purge of such a run to
+/// the first act of a later run.
+pub(super) const PURGE: [Grant; 2] = [mon("osd purge-actual", &[]), mon("osd crush rm", &[])];
 
 /// Capabilities of the user, by what it has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,7 +99,7 @@ pub enum Needs {
     /// Everything except to purge ids.
     #[default]
     Usual,
-    /// The purge of removed OSDs, too.
+    /// The purge of removed OSDs and of their CRUSH hosts, too.
     Purge,
 }
 
@@ -107,7 +107,7 @@ impl Needs {
     /// Returns the capabilities.
     fn grants(self) -> impl Iterator<Item = &'static Grant> {
         let purge = (self == Self::Purge).then_some(&PURGE);
-        GRANTS.iter().chain(purge)
+        GRANTS.iter().chain(purge.into_iter().flatten())
     }
 }
 

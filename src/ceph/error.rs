@@ -278,7 +278,8 @@ fn about(osd: Option<OsdId>) -> String {
 /// Returns the command that fixes the capabilities of the user `client.osd-migrate`, or creates this user if
 /// another one was used (docs/guides/install.md).
 fn remedy(user: &str, command: &str) -> String {
-    let needs = if command == caps::PURGE.command { Needs::Purge } else { Needs::Usual };
+    let is_of_purge = caps::PURGE.iter().any(|grant| grant.command == command);
+    let needs = if is_of_purge { Needs::Purge } else { Needs::Usual };
     caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" }, needs)
 }
 

@@ -99,6 +99,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         slots,
         pgs,
         upmaps,
+        empty_hosts: crush.empty_hosts,
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
         bootstrap: None,

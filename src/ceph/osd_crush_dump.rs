@@ -1,7 +1,7 @@
 //! `ceph osd crush dump`: the location of each OSD with its exact weight and class, and the failure domain of
 //! each rule. (`osd tree` rounds weights; `osd crush rule dump` is a part of this command.)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -15,7 +15,14 @@ pub(super) struct Crush {
     pub(super) items: BTreeMap<OsdId, CrushItem>,
     /// Bucket type by rule: the finest one that a step of the rule chooses.
     pub(super) failure_domains: BTreeMap<i64, String>,
+    /// Names of the buckets of type `host`.
+    pub(super) hosts: BTreeSet<String>,
+    /// Those without items that no rule takes: the mons let such a bucket be removed.
+    pub(super) empty_hosts: BTreeSet<String>,
 }
+
+/// Bucket type of a node.
+const HOST: &str = "host";
 
 /// Bucket type of OSDs themselves: the finest failure domain.
 pub(super) const FINEST: &str = "osd";
@@ -68,6 +75,9 @@ struct Step {
     op: String,
     #[serde(rename = "type")]
     chosen: Option<String>,
+    /// Bucket of a step `take`.
+    #[serde(rename = "item")]
+    taken: Option<i64>,
 }
 
 pub(super) fn command() -> Command {
@@ -78,7 +88,18 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
     let mut answer: CrushDump = serde_json::from_slice(answer)?;
     // Shadow trees contain the OSDs of one device class a second time: `default~hdd`.
     answer.buckets.retain(|bucket| !bucket.name.contains('~'));
-    Ok(Crush { items: items(&answer), failure_domains: failure_domains(&answer) })
+    let is_taken = |bucket: &Bucket| {
+        let mut steps = answer.rules.iter().flat_map(|rule| &rule.steps);
+        steps.any(|step| step.taken == Some(bucket.id))
+    };
+    let hosts = || answer.buckets.iter().filter(|bucket| bucket.type_name == HOST);
+    let empty = hosts().filter(|bucket| bucket.items.is_empty() && !is_taken(bucket));
+    Ok(Crush {
+        items: items(&answer),
+        failure_domains: failure_domains(&answer),
+        hosts: hosts().map(|bucket| bucket.name.clone()).collect(),
+        empty_hosts: empty.map(|bucket| bucket.name.clone()).collect(),
+    })
 }
 
 fn items(answer: &CrushDump) -> BTreeMap<OsdId, CrushItem> {

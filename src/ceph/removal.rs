@@ -1,4 +1,5 @@
-//! `ceph osd crush reweight` and `ceph osd purge`: empties an OSD that is removed, and removes its id.
+//! `ceph osd crush reweight`, `ceph osd purge` and `ceph osd crush rm`: empties an OSD that is removed, and
+//! removes its id and its CRUSH host.
 //!
 //! `osd purge` is a mgr command that checks safe-to-destroy and then sends `osd purge-actual` to the mon.
 //! osd-migrate sends `osd purge-actual` itself, and only for a destroyed slot: its data was given up by
@@ -6,6 +7,7 @@
 
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;
+use crate::ceph::osd_crush_dump;
 use crate::ceph::osd_dump;
 use crate::ceph::session::Ceph;
 use crate::domain::expect;
@@ -13,6 +15,7 @@ use crate::domain::osd::{Epoch, OsdFsid, OsdId, Weight};
 
 const REWEIGHT: &str = "osd crush reweight";
 const PURGE: &str = "osd purge-actual";
+const CRUSH_RM: &str = "osd crush rm";
 
 /// Returns the command that sets the CRUSH weight of an OSD.
 pub(super) fn reweight(osd: OsdId, weight: Weight) -> Command {
@@ -21,6 +24,10 @@ pub(super) fn reweight(osd: OsdId, weight: Weight) -> Command {
 
 fn purge(osd: OsdId) -> Command {
     Command::mon(PURGE).with("id", osd.0).with("yes_i_really_mean_it", true)
+}
+
+fn crush_rm(host: &str) -> Command {
+    Command::mon(CRUSH_RM).with("name", host)
 }
 
 impl Ceph {
@@ -67,6 +74,24 @@ impl Ceph {
     }
 }
 
+impl Ceph {
+    /// Removes a CRUSH host that has no items and that no rule names. An absent one is removed already.
+    ///
+    /// The mon itself refuses a bucket with items (`ENOTEMPTY`), so no OSD can be added in between.
+    pub async fn remove_host(&self, osd: OsdId, host: &str) -> Result<(), CephError> {
+        let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
+        match (crush.hosts.contains(host), crush.empty_hosts.contains(host)) {
+            (false, _) => Ok(()),
+            (true, true) => self.act(osd, crush_rm(host)).await,
+            (true, false) => {
+                let expected = format!("no item in the CRUSH host {host}, and no rule that takes it");
+                let found = "an item, or a rule".to_owned();
+                Err(CephError::Unexpected { command: CRUSH_RM, osd, expected, found })
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +122,6 @@ mod tests {
             text(&purge(OsdId(5))),
             r#"{"format":"json","id":5,"prefix":"osd purge-actual","yes_i_really_mean_it":true}"#
         );
+        assert_eq!(text(&crush_rm("h2")), r#"{"format":"json","name":"h2","prefix":"osd crush rm"}"#);
     }
 }

@@ -23,11 +23,11 @@ impl Live {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
             self.expect_emptiable(*osd, accepted).await?;
         }
-        if let CephAct::DropWeight { osd, record, accepted, .. } = act {
+        if let CephAct::DropWeight { osd, record, together, accepted, .. } = act {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-            self.expect_removable(*osd, accepted).await?;
+            self.expect_removable(*osd, together, accepted).await?;
         }
-        if let CephAct::Purge { osd, record } = act {
+        if let CephAct::Purge { osd, record } | CephAct::RemoveHost { osd, record, .. } = act {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
         }
         let done = command(self.session().await?, act).await;
@@ -106,6 +106,7 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         }
         CephAct::RestoreWeight { osd, fsid, weight } => ceph.restore_weight(*osd, *fsid, *weight).await,
         CephAct::Purge { osd, .. } => ceph.purge(*osd).await,
+        CephAct::RemoveHost { osd, host, .. } => ceph.remove_host(*osd, host).await,
         CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         CephAct::Reregister { osd, issued } => ceph.reregister(*osd, *issued).await,

@@ -1,5 +1,7 @@
 //! Whether an OSD can be emptied: asked before it is recorded, and again right before it is marked out.
 
+use std::collections::BTreeSet;
+
 use crate::ceph::CephError;
 use crate::domain::act::DataPrecondition;
 use crate::domain::expect;
@@ -21,13 +23,13 @@ impl Live {
         self.judged(placement, ceph).await
     }
 
-    /// Asks Ceph where the data of an OSD would go if the OSD had CRUSH weight 0.
+    /// Asks Ceph where the data of these OSDs would go if they had CRUSH weight 0.
     pub(super) async fn removable(
         &mut self,
-        osd: OsdId,
+        osds: &BTreeSet<OsdId>,
         ceph: &observation::Ceph,
     ) -> Result<Emptiable, Failure> {
-        let placement = self.session().await?.placement_without(&[osd].into()).await;
+        let placement = self.session().await?.placement_without(osds).await;
         self.judged(placement, ceph).await
     }
 
@@ -59,9 +61,14 @@ impl Live {
 
     /// Checks right before the CRUSH weight of an OSD is set to 0 that the PGs allow it, and that its data
     /// finds a place.
-    pub(super) async fn expect_removable(&mut self, osd: OsdId, accepted: &Accepted) -> Result<(), Failure> {
+    pub(super) async fn expect_removable(
+        &mut self,
+        osd: OsdId,
+        together: &BTreeSet<OsdId>,
+        accepted: &Accepted,
+    ) -> Result<(), Failure> {
         let ceph = self.clean_for(osd, accepted).await?;
-        let answer = self.removable(osd, &ceph).await?;
+        let answer = self.removable(together, &ceph).await?;
         dropped_if(osd, answer)
     }
 

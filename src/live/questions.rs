@@ -35,9 +35,9 @@ impl Live {
             let answer = self.emptiable(osd, ceph).await?;
             ceph.emptiable.insert(osd, answer);
         }
-        if let Some(osd) = questions.removable {
-            let answer = self.removable(osd, ceph).await?;
-            ceph.emptiable.insert(osd, answer);
+        if !questions.removable.is_empty() {
+            let answer = self.removable(&questions.removable, ceph).await?;
+            ceph.emptiable.extend(questions.removable.iter().map(|osd| (*osd, answer.clone())));
         }
         Ok(())
     }

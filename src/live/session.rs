@@ -26,7 +26,7 @@ impl Live {
     /// No observation creates the user, so a command that only observes changes nothing. The first purge of a
     /// run adds its capability to the user, and opens a session that has it.
     pub(super) async fn act_as_own_user(&mut self, act: &Act) -> Result<(), Failure> {
-        let purges = matches!(act, Act::Ceph(CephAct::Purge { .. }));
+        let purges = matches!(act, Act::Ceph(CephAct::Purge { .. } | CephAct::RemoveHost { .. }));
         if purges && self.needs != Needs::Purge {
             self.needs = Needs::Purge;
             self.close();

@@ -42,6 +42,9 @@ fn of_ceph(act: &CephAct) -> String {
             format!("{osd}: restored its CRUSH weight {weight}")
         }
         CephAct::Purge { osd, .. } => format!("{osd}: purged its id, its key and its CRUSH item"),
+        CephAct::RemoveHost { osd, host, .. } => {
+            format!("{osd}: removed the CRUSH host {host}, which has no OSDs any more")
+        }
         CephAct::TakeIn { osd, reweight, .. } => format!("{osd}: marked in again with reweight {reweight}"),
         CephAct::Destroy { osd, fsid, .. } => {
             format!("{osd}: destroyed (fsid {fsid}); its id, CRUSH location and weight are kept")

@@ -88,7 +88,7 @@ impl World {
             Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }) => {
                 self.mark_out(*osd, (*fsid, *up_from), record, accepted)
             }
-            Act::Ceph(CephAct::DropWeight { osd, fsid, up_from, record, weight, accepted }) => {
+            Act::Ceph(CephAct::DropWeight { osd, fsid, up_from, record, weight, together: _, accepted }) => {
                 self.drop_weight(*osd, (*fsid, *up_from, *weight), record, accepted)
             }
             Act::Ceph(CephAct::RestoreWeight { osd, fsid, weight }) => {
@@ -99,6 +99,7 @@ impl World {
                 Ok(vec![Effect::Small(*osd)])
             }
             Act::Ceph(CephAct::Purge { osd, record }) => self.purge(*osd, record),
+            Act::Ceph(CephAct::RemoveHost { osd, record, host }) => self.remove_host(*osd, record, host),
             Act::Kube(KubeAct::DropRequest { osd, fsid }) => {
                 if self.kube.requests.of(*osd, *fsid).is_some() {
                     self.kube.requests.removals.remove(osd);

@@ -71,6 +71,13 @@ impl World {
         Ok(vec![Effect::Purged(osd)])
     }
 
+    /// Removes an empty CRUSH host.
+    pub(super) fn remove_host(&mut self, osd: OsdId, record: &RecordId, host: &str) -> Done {
+        self.expect_open(osd, record)?;
+        self.crush_rm(host).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Small(osd)])
+    }
+
     /// Unsets flags with two writes: the reweight that clears the mark `new`, then the flags.
     pub(super) fn unset_osd_flags(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
         let Some(slot) = self.ceph.slots.get(&osd) else { return };

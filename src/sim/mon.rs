@@ -22,6 +22,9 @@ pub enum MonError {
     /// `EPERM`: `purge-new` of an OSD that is not new.
     #[error("EPERM: {0} is not new")]
     NotNew(OsdId),
+    /// `ENOTEMPTY`: a bucket with items.
+    #[error("ENOTEMPTY: {0} has items")]
+    NotEmpty(String),
 }
 
 impl World {
@@ -129,14 +132,39 @@ impl World {
             Some(slot) if slot.up => return Err(MonError::Up(osd)),
             Some(_) => {}
         }
-        let held = self.ceph.slots.remove(&osd).and_then(|slot| slot.fsid);
-        self.forget_key(held);
+        let removed = self.ceph.slots.remove(&osd);
+        self.note_empty_host(removed.as_ref());
+        self.forget_key(removed.and_then(|slot| slot.fsid));
         self.ceph.auth.remove(&osd);
         self.marked_new.remove(&osd);
         self.out_from.remove(&osd);
         self.ceph.upmaps.retain(|upmap| !upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd));
         self.next_epoch();
         self.repeer(osd);
+        Ok(())
+    }
+
+    /// Notes that the CRUSH host of a purged OSD has no items any more.
+    fn note_empty_host(&mut self, removed: Option<&Slot>) {
+        if let Some(host) = removed.and_then(host_of)
+            && !self.has_items(host)
+        {
+            self.ceph.empty_hosts.insert(host.to_owned());
+        }
+    }
+
+    fn has_items(&self, host: &str) -> bool {
+        self.ceph.slots.values().any(|slot| host_of(slot) == Some(host))
+    }
+
+    /// Does `osd crush rm` of a host. An absent one is answered with success.
+    pub fn crush_rm(&mut self, host: &str) -> Result<(), MonError> {
+        if self.has_items(host) {
+            return Err(MonError::NotEmpty(host.to_owned()));
+        }
+        if self.ceph.empty_hosts.remove(host) {
+            self.next_epoch();
+        }
         Ok(())
     }
 
@@ -205,6 +233,9 @@ impl World {
     pub fn crush_add(&mut self, osd: OsdId, item: &CrushItem) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.crush = Some(item.clone());
+            if let Some(host) = item.location.get("host") {
+                self.ceph.empty_hosts.remove(host);
+            }
             self.next_epoch();
             self.repeer(osd);
         }
@@ -310,4 +341,9 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
         metadata: None,
         used_bytes: None,
     }
+}
+
+/// Returns the CRUSH host of an OSD.
+fn host_of(slot: &Slot) -> Option<&str> {
+    slot.crush.as_ref()?.location.get("host").map(String::as_str)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::domain::gate::names;
 use crate::domain::observation::{Emptiable, OkToStop, Pg, Pool, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId, Weight};
 use crate::sim::world::Placement;
@@ -46,21 +47,23 @@ impl World {
     pub fn emptiable(&self, osd: OsdId) -> Emptiable {
         let mut without = self.clone();
         without.osd_out(osd);
-        self.finds_places(osd, &without)
+        self.finds_places(&osd.to_string(), &without)
     }
 
-    /// Returns whether each PG of an OSD finds another OSD if this one gets CRUSH weight 0.
-    pub fn removable(&self, osd: OsdId) -> Emptiable {
+    /// Returns whether each PG of these OSDs finds other OSDs if they get CRUSH weight 0.
+    pub fn removable(&self, osds: &BTreeSet<OsdId>) -> Emptiable {
         let mut without = self.clone();
-        without.crush_reweight(osd, Weight(0));
-        self.finds_places(osd, &without)
+        osds.iter().for_each(|osd| without.crush_reweight(*osd, Weight(0)));
+        self.finds_places(&names(osds), &without)
     }
 
-    fn finds_places(&self, osd: OsdId, without: &Self) -> Emptiable {
+    fn finds_places(&self, osds: &str, without: &Self) -> Emptiable {
         let is_short = |pg: &&PgId| without.up_set(pg).len() < self.up_set(pg).len();
         match self.placements.keys().find(is_short) {
-            Some(pg) => Emptiable::No(format!("without {osd}, PG {pg} finds too few OSDs")),
-            None if self.noise.no_space => Emptiable::No(format!("without {osd}, another OSD would be full")),
+            Some(pg) => Emptiable::No(format!("without {osds}, PG {pg} finds too few OSDs")),
+            None if self.noise.no_space => {
+                Emptiable::No(format!("without {osds}, another OSD would be full"))
+            }
             None => Emptiable::Yes { moved_bytes: 0, fullest: None },
         }
     }
@@ -150,7 +153,7 @@ impl World {
     }
 
     /// Lets the mgr receive the statistics of a PG.
-    pub(super) fn report_pg(&mut self, pg: &PgId) {
+    pub(in crate::sim) fn report_pg(&mut self, pg: &PgId) {
         if let Some(now) = self.true_pg(pg) {
             self.ceph.pgs.insert(pg.clone(), now);
         }

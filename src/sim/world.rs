@@ -197,8 +197,10 @@ impl World {
         if let Some(osd) = questions.emptiable {
             seen.ceph.emptiable.insert(osd, self.emptiable(osd));
         }
-        if let Some(osd) = questions.removable {
-            seen.ceph.emptiable.insert(osd, self.removable(osd));
+        let removable = questions.removable;
+        if !removable.is_empty() {
+            let answer = self.removable(&removable);
+            seen.ceph.emptiable.extend(removable.into_iter().map(|osd| (osd, answer.clone())));
         }
         seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
         seen

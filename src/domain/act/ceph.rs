@@ -1,5 +1,7 @@
 //! Acts that are one command to Ceph.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::DataPrecondition;
@@ -80,6 +82,8 @@ pub enum CephAct {
         record: RecordId,
         /// The CRUSH weight as recorded.
         weight: Weight,
+        /// The OSD, and those that leave with it: the forecast is about all of them.
+        together: BTreeSet<OsdId>,
         /// States of PGs, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
@@ -100,6 +104,16 @@ pub enum CephAct {
         osd: OsdId,
         /// The record that removes the OSD.
         record: RecordId,
+    },
+    /// `osd crush rm <host>`: the CRUSH host of a node whose last OSD was removed. It must have no items and
+    /// be named by no rule, and the record must be open.
+    RemoveHost {
+        /// The OSD that was removed last.
+        osd: OsdId,
+        /// The record that removed the OSD.
+        record: RecordId,
+        /// Name of the CRUSH host.
+        host: String,
     },
     /// `osd destroy <id>` (`destroy-actual`, which the mgr would send), after the map was read again. The
     /// slot must be down and hold `fsid`. Never `osd down`.

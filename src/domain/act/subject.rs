@@ -24,6 +24,7 @@ impl Act {
                 | CephAct::DropWeight { osd, .. }
                 | CephAct::RestoreWeight { osd, .. }
                 | CephAct::Purge { osd, .. }
+                | CephAct::RemoveHost { osd, .. }
                 | CephAct::Destroy { osd, .. }
                 | CephAct::Reregister { osd, .. }
                 | CephAct::RestoreCrush { osd, .. }

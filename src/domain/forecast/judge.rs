@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::obstacle::Obstacle;
-use super::placement::Placement;
+use super::placement::{Move, Placement};
 use super::space::{OsdSpace, Space};
 use crate::domain::observation::{Ceph, Emptiable, Pg};
 use crate::domain::osd::{Epoch, OsdId, PgId};
@@ -99,7 +99,8 @@ pub fn forecast(placement: &Placement, space: &Space, ceph: &Ceph) -> Forecast {
     let shares = Shares::of(ceph, space);
     let mut changes: BTreeMap<OsdId, Change> = BTreeMap::new();
     let mut moved_bytes: u64 = 0;
-    for (pg, moved) in &placement.moves {
+    let moves = with_pending(placement, ceph);
+    for (pg, moved) in &moves {
         let largest = moved.now.iter().map(|osd| shares.of_pg(pg, *osd, ceph)).max().unwrap_or_default();
         for osd in moved.to() {
             let change = changes.entry(osd).or_default();
@@ -122,13 +123,28 @@ pub fn forecast(placement: &Placement, space: &Space, ceph: &Ceph) -> Forecast {
     Forecast {
         epoch: placement.epoch,
         without: placement.without.clone(),
-        pgs: placement.moves.len(),
+        pgs: moves.len(),
         moved_bytes,
         held_bytes: held.sum(),
         unclean: ceph.pgs.values().filter(|pg| !is_clean(pg)).count(),
         obstacles: obstacles(placement, &changes, space, ceph),
         osds: changes,
     }
+}
+
+/// Returns the moves of PGs from where their data is now: a PG that moves already has the rest of its way,
+/// too.
+///
+/// So an OSD that gets data now, for another OSD that is emptied, has space for both.
+fn with_pending(placement: &Placement, ceph: &Ceph) -> BTreeMap<PgId, Move> {
+    let mut moves = placement.moves.clone();
+    let pending = ceph.pgs.iter().filter(|(_, pg)| pg.state.contains("remapped") && pg.up != pg.acting);
+    for (id, pg) in pending {
+        let moved = moves.entry(id.clone());
+        let moved = moved.or_insert_with(|| Move { now: pg.up.clone(), then: pg.up.clone() });
+        moved.now.clone_from(&pg.acting);
+    }
+    moves
 }
 
 fn is_clean(pg: &Pg) -> bool {

@@ -8,9 +8,13 @@ use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
 use super::surroundings::{flag_in_the_way, surroundings};
 use super::{Reason, rook};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::ledger::Record;
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
+use crate::domain::removal::RemovalRequest;
+use crate::domain::view::View;
 use std::collections::BTreeSet;
 
 /// Returns the gate that is open if an OSD of this kind can be removed, or replaced under its id.
@@ -33,6 +37,31 @@ pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
         Some(_) => return Gate::Open,
     };
     Gate::Shut(Reason::NotRemovable { osd, why: why.to_owned() })
+}
+
+/// Returns the OSD, and the OSDs that leave with it because their node is removed as a whole.
+///
+/// Their data moves at the same time, so the forecast is about all of them.
+pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
+    let requests = &view.seen.kube.requests.removals;
+    let node = requests.get(&osd).and_then(|request| request.node.as_ref());
+    let of_node = requests.iter().filter(|(_, request)| node.is_some() && request.node.as_ref() == node);
+    let stands = |osd: OsdId, request: &RemovalRequest| {
+        let slot = view.slot(osd).filter(|slot| slot.fsid == Some(request.fsid));
+        slot.is_some() && view.selects(osd) && view.ledger.refused(osd, &view.policy.run).is_none()
+    };
+    let others = of_node.filter(|(other, request)| stands(**other, request)).map(|(other, _)| *other);
+    others.chain([osd]).collect()
+}
+
+/// Returns the OSD that leaves together with this one and is being stopped, or is stopped: OSDs are stopped
+/// one after the other.
+pub fn stopped_before(record: &Record, view: View<'_>) -> Option<OsdId> {
+    let is_before = |other: &&Record| {
+        let is_prepared = other.stop_intended_at.is_some() || other.is_committed();
+        other.osd != record.osd && other.is_removal() && !passes(Guard::OneStopAtATime, !is_prepared)
+    };
+    view.ledger.in_flight().filter(|_| record.is_removal()).find(is_before).map(|other| other.osd)
 }
 
 /// Returns the gate before the removal of any OSD, except for the PGs.

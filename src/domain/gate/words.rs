@@ -301,7 +301,7 @@ impl fmt::Display for Reason {
             Self::BackfillIncomplete { osd } => {
                 write!(f, "the backfill of {osd} is not complete. See: ceph pg ls-by-osd {osd}")
             }
-            Self::Queued { osd } => write!(f, "OSDs are migrated one at a time: {osd} is first"),
+            Self::Queued { osd } => write!(f, "OSDs are stopped one at a time: {osd} is first"),
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Ceph {
     pub pgs: BTreeMap<PgId, Pg>,
     /// Upmaps: exceptions from CRUSH.
     pub upmaps: Vec<Upmap>,
+    /// CRUSH hosts without items that no rule takes.
+    pub empty_hosts: BTreeSet<String>,
     /// Verdicts of `osd ok-to-stop` for the sets that were asked.
     pub ok_to_stop: BTreeMap<BTreeSet<OsdId>, OkToStop>,
     /// Whether `auth get osd.N` finds an entity, for the OSDs that were asked.
@@ -35,7 +37,7 @@ pub struct Ceph {
     pub bootstrap: Option<bool>,
     /// Answers of `osd safe-to-destroy`, for the OSDs that were asked.
     pub safe_to_destroy: BTreeMap<OsdId, bool>,
-    /// Whether an OSD can be emptied, for the OSD that was asked.
+    /// Whether an OSD can be emptied, for the OSD that was asked, or the OSDs that leave together.
     pub emptiable: BTreeMap<OsdId, Emptiable>,
 }
 

@@ -26,8 +26,8 @@ pub struct Questions {
     pub safe_to_destroy: BTreeSet<OsdId>,
     /// OSD to be marked out, for a forecast.
     pub emptiable: Option<OsdId>,
-    /// OSD to be removed, for a forecast.
-    pub removable: Option<OsdId>,
+    /// OSDs to be removed together, for a forecast; empty if there is none.
+    pub removable: BTreeSet<OsdId>,
     /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
     pub admission: Option<Deploy>,
 }
@@ -43,7 +43,10 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
     let removable = match steps(view).next() {
-        Some(_) => steps(view).find_map(|step| step.asks_removable()),
+        Some(_) => {
+            let of_steps = steps(view).find_map(|step| step.asks_removable());
+            of_steps.unwrap_or_else(|| removals::asked_beside(view))
+        }
         None => removals::asked(view),
     };
     Questions {
@@ -60,7 +63,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         safe_to_destroy: steps(view).filter_map(|step| step.asks_safe_to_destroy()).collect(),
         emptiable: match steps(view).next() {
             Some(_) => steps(view).find_map(|step| step.asks_emptiable()),
-            None if removable.is_some() => None,
+            None if !removable.is_empty() => None,
             None => candidates::asked_to_be_emptied(view),
         },
         removable,

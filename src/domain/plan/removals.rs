@@ -1,5 +1,7 @@
 //! Removals: OSDs that people requested to be removed, one after the other, before any migration.
 
+use std::collections::BTreeSet;
+
 use super::existing_osd::{self, Candidate, Way};
 use super::rest::Rest;
 use crate::domain::classify;
@@ -77,19 +79,54 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     None
 }
 
-/// Returns the OSD about whose removal Ceph is asked: where its data would go.
-pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
-    if !view.policy.removes() {
+/// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it: where
+/// would their data go?
+pub(super) fn asked(view: View<'_>) -> BTreeSet<OsdId> {
+    asked_of(view, |_| true)
+}
+
+/// Returns the next OSD about which Ceph is asked while others of its node are in progress.
+pub(super) fn asked_beside(view: View<'_>) -> BTreeSet<OsdId> {
+    asked_of(view, |request| is_of_a_node_in_progress(request, view))
+}
+
+fn asked_of(view: View<'_>, is_concerned: impl Fn(&RemovalRequest) -> bool) -> BTreeSet<OsdId> {
+    let mut due = due(view).filter(|(_, request)| !request.keep_id && is_concerned(request)).peekable();
+    if !view.policy.removes() || due.peek().is_none() {
+        return BTreeSet::new();
+    }
+    let own = Own::of(&gate::accepted(view), view.seen);
+    if for_all(&own, view) != Gate::Open {
+        return BTreeSet::new();
+    }
+    let first = due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open);
+    first.map(|(osd, _)| gate::removed_together(osd, view)).unwrap_or_default()
+}
+
+/// Returns the record of another OSD of a node that is removed as a whole, while all its OSDs in progress
+/// wait.
+///
+/// So they are emptied at the same time: each PG moves once.
+pub(super) fn one_more_of_its_node(view: View<'_>) -> Option<Next> {
+    let mut due = due(view).filter(|(_, request)| is_of_a_node_in_progress(request, view)).peekable();
+    if !view.policy.removes() || due.peek().is_none() {
         return None;
     }
-    let mut due = due(view).peekable();
-    due.peek()?;
     let own = Own::of(&gate::accepted(view), view.seen);
     if for_all(&own, view) != Gate::Open {
         return None;
     }
-    due.find(|(osd, request)| !request.keep_id && of_one(*osd, request, &own, view) == Gate::Open)
-        .map(|(osd, _)| osd)
+    let (osd, request) = due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open)?;
+    begin(osd, request, view).filter(|next| !matches!(next, Next::Wait(_)))
+}
+
+/// Returns whether the request is for an OSD of a node whose other OSDs are being removed.
+fn is_of_a_node_in_progress(request: &RemovalRequest, view: View<'_>) -> bool {
+    let is_its = |record: &Record| {
+        record.removal().is_some_and(|removal| removal.whole_node)
+            && request.node.as_ref() == Some(&record.node)
+    };
+    view.ledger.in_flight().any(is_its)
 }
 
 /// Returns the OSDs to remove that have no record, with the gate of each, and the one that comes next.

@@ -14,7 +14,7 @@ use super::up::HOLDS_UP_DATA;
 use crate::domain::act::{Act, CephAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Emptying, LostUpmaps, RefusedStep};
+use crate::domain::ledger::{Emptying, LostUpmaps, Record, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
@@ -69,7 +69,7 @@ impl Step<'_> {
     /// Marks the OSD out, or sets its CRUSH weight to 0, after all gates of its stop that can be asked now.
     fn drop_data(&self, slot: &Slot) -> Next {
         let (record, osd) = (self.record, self.record.osd);
-        let accepted = gate::accepted(self.view);
+        let accepted = self.accepted_to_drop();
         let gate = if self.facts.removal {
             self.gates_of_removal(&accepted)
         } else {
@@ -103,10 +103,30 @@ impl Step<'_> {
         let (fsid, up_from, weight) = (record.old, slot.up_from, record.crush.weight);
         let (is_removal, record) = (self.facts.removal, record.id.clone());
         Next::Do(Act::Ceph(if is_removal {
-            CephAct::DropWeight { osd, fsid, up_from, record, weight, accepted }
+            let together = gate::removed_together(osd, self.view);
+            CephAct::DropWeight { osd, fsid, up_from, record, weight, together, accepted }
         } else {
             CephAct::MarkOut { osd, fsid, up_from, record, accepted }
         }))
+    }
+
+    /// Returns the PG states that are accepted before data moves away.
+    ///
+    /// While other OSDs of its node are emptied, their PGs move. No PG may lack a replica.
+    fn accepted_to_drop(&self) -> Accepted {
+        let accepted = gate::accepted(self.view);
+        let moves = self.siblings().any(|(record, slot)| record.is_dropped(slot));
+        Accepted { any: accepted.any || moves, ..accepted }
+    }
+
+    /// Returns the records of the OSDs that leave together with this one, with their slots.
+    fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
+        let is_whole = |record: &Record| record.removal().is_some_and(|removal| removal.whole_node);
+        let is_sibling = move |record: &&Record| {
+            is_whole(record) && record.node == self.record.node && record.osd != self.record.osd
+        };
+        let all = self.view.ledger.in_flight().filter(move |_| is_whole(self.record));
+        all.filter(is_sibling).filter_map(|record| Some((record, self.view.slot(record.osd)?)))
     }
 
     /// Saves that the OSD is to be emptied, and everything that can't be observed afterwards.
@@ -165,7 +185,10 @@ impl Step<'_> {
                 change(record.empty.as_mut(), |empty| empty.least = Some((bytes, now)));
             });
         }
-        if !pgs.is_empty() && (now - since).num_minutes() >= STALLED_MINUTES {
+        // OSDs that leave together share the places at which they wait.
+        let moved = self.siblings().filter_map(|(record, _)| Some(record.empty.as_ref()?.least?.1));
+        let last = moved.chain([since]).max().unwrap_or(since);
+        if !pgs.is_empty() && (now - last).num_minutes() >= STALLED_MINUTES {
             return self.quarantine(format!(
                 "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {} PGs are on it. {}",
                 pgs.len(),
@@ -202,7 +225,14 @@ impl Step<'_> {
     }
 
     /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.
+    ///
+    /// It waits for the OSDs that leave together with it, whose data still moves.
     pub(super) fn has_waited_empty(&self) -> bool {
+        let is_emptied =
+            |record: &Record| record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
+        if self.siblings().any(|(record, slot)| record.is_dropped(slot) && !is_emptied(record)) {
+            return false;
+        }
         let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
         times.is_some_and(|(out, emptied)| {
             let limit = TimeDelta::minutes(EMPTY_MINUTES).max(emptied - out);
@@ -265,9 +295,10 @@ impl Step<'_> {
         (self.is_to_be_dropped() && !self.facts.removal).then_some(self.record.osd)
     }
 
-    /// Returns the OSD that Ceph is asked about before its CRUSH weight is set to 0.
-    pub fn asks_removable(&self) -> Option<OsdId> {
-        (self.is_to_be_dropped() && self.facts.removal).then_some(self.record.osd)
+    /// Returns the OSDs that Ceph is asked about before the CRUSH weight of this one is set to 0.
+    pub fn asks_removable(&self) -> Option<BTreeSet<OsdId>> {
+        let is_asked = self.is_to_be_dropped() && self.facts.removal;
+        is_asked.then(|| gate::removed_together(self.record.osd, self.view))
     }
 
     fn is_to_be_dropped(&self) -> bool {

@@ -157,9 +157,19 @@ impl Step<'_> {
                 generation: daemon.generation,
             }));
         }
+        if let Some(host) = self.host_to_remove() {
+            return Next::Do(Act::Ceph(CephAct::RemoveHost { osd, record: record.id.clone(), host }));
+        }
         if self.view.seen.kube.requests.of(osd, record.old).is_some() {
             return Next::Do(Act::Kube(KubeAct::DropRequest { osd, fsid: record.old }));
         }
         self.let_go().unwrap_or_else(|| self.save(Saving::Removed, |record| record.closing = true))
+    }
+
+    /// Returns the CRUSH host of a node that is removed as a whole, if its last OSD is gone.
+    fn host_to_remove(&self) -> Option<String> {
+        self.record.removal().filter(|removal| removal.whole_node)?;
+        let host = self.record.crush.location.get("host")?;
+        self.view.seen.ceph.empty_hosts.contains(host).then(|| host.clone())
     }
 }

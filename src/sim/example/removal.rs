@@ -1,9 +1,10 @@
 //! Worlds with OSDs whose removal a person requested.
 
-use crate::domain::osd::OsdId;
+use crate::domain::observation::Daemon;
+use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::removal::{DiskAfter, RemovalRequest};
 use crate::sim::example::rook::with_operator;
-use crate::sim::example::shape::{Kind, PoolShape, Shape};
+use crate::sim::example::shape::{Kind, PoolShape, Shape, fsid, host};
 use crate::sim::world::World;
 
 impl World {
@@ -76,5 +77,36 @@ pub fn removal_alongside_rook() -> World {
 pub fn removal_under_a_rook_that_weighs() -> World {
     let mut world = removal_alongside_rook();
     world.kube.declaration.resets_weights = true;
+    world
+}
+
+impl World {
+    /// Stores the requests to remove all OSDs of a node.
+    pub fn request_removal_of_node(&mut self, node: &NodeName) {
+        let is_its = |daemon: &Daemon| daemon.node.as_ref() == Some(node);
+        let daemons = self.kube.daemons.iter().filter(|(_, daemon)| is_its(daemon));
+        for osd in daemons.map(|(osd, _)| *osd).collect::<Vec<_>>() {
+            self.request_removal(osd, DiskAfter::Wipe);
+            if let Some(request) = self.kube.requests.removals.get_mut(&osd) {
+                request.node = Some(node.clone());
+            }
+        }
+    }
+}
+
+/// Returns two replicas on three hosts, of which one has two OSDs with a PG each; a person requested that the
+/// whole host leaves. The third host has space for both.
+pub fn removal_of_a_node() -> World {
+    let pool = PoolShape { pgs: 2, size: 2, min_size: 1, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::Raw; 2], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    for (placement, home) in world.placements.values_mut().zip([OsdId(0), OsdId(1)]) {
+        (placement.home, placement.spare) = (vec![home, OsdId(2)], vec![OsdId(3)]);
+        placement.complete = placement.home.iter().map(|osd| fsid(*osd, 0)).collect();
+    }
+    for pg in world.lagging() {
+        world.report_pg(&pg);
+    }
+    world.request_removal_of_node(&NodeName(host(0)));
     world
 }

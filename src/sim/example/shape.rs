@@ -125,6 +125,7 @@ impl Shape {
                 auth: BTreeMap::new(),
                 bootstrap: Some(true),
                 safe_to_destroy: BTreeMap::new(),
+                empty_hosts: BTreeSet::new(),
                 emptiable: BTreeMap::new(),
             },
             marked_new: BTreeSet::new(),

@@ -18,6 +18,8 @@ pub(super) const WEIGHED: &str = "to be removed, and Rook resets weights";
 const ALONE: &str = "removed";
 const TWO_REPLICAS: &str = "removed from two replicas, a fault";
 const AGENTS_FAIL: &str = "removed, and its agents fail";
+const NODE: &str = "a node removed";
+const NODE_FAULT: &str = "a node removed, a fault";
 
 /// OSD that gets the data.
 const SPARE: OsdId = OsdId(3);
@@ -91,6 +93,15 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// Returns what goes wrong while a node is removed as a whole, and what people do to its OSDs.
+fn of_a_node(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS, PARTNER, OsdId(2)], world);
+    menu.push(request(world));
+    menu.push(Happening::Around(Around::Cancelled, true));
+    menu.extend(agents(world));
+    menu
+}
+
 /// Returns what people do to an OSD of a pool with two replicas, and the death of the other OSDs.
 fn of_two_replicas(world: &World) -> Vec<Happening> {
     let mut menu = deaths_of(&[OURS, PARTNER, OsdId(2)], world);
@@ -112,6 +123,8 @@ pub(super) fn searches() -> Vec<Search> {
         shut(WEIGHED, example::removal_under_a_rook_that_weighs),
         new(ALONE, example::removal, nothing, (0, 0, 0)),
         Search { has_sick: true, ..new(AGENTS_FAIL, agents_fail, nothing, (0, 0, 0)) },
+        new(NODE, example::removal_of_a_node, nothing, (0, 0, 0)),
+        new(NODE_FAULT, example::removal_of_a_node, of_a_node, (1, 0, 0)),
         new(TWO_REPLICAS, example::removal_of_two_replicas, of_two_replicas, (1, 0, 0)),
         new(REMOVED, example::removal, everything, (1, 0, 0)),
         Search { freezes_late: true, ..new(FROZEN, example::removal, behind, (1, 1, 0)) },
@@ -163,6 +176,16 @@ fn osd_is_not_removed_by_a_run_without_removals() {
     explored(&never);
 }
 
+#[test]
+fn osds_of_a_node_are_removed_together_with_its_host() {
+    explored(&search(NODE));
+}
+
+#[test]
+fn removal_of_a_node_survives_a_fault() {
+    explored(&search(NODE_FAULT));
+}
+
 /// Checks that nothing that goes wrong while an OSD is removed costs a replica, or leaves the OSD weightless.
 #[test]
 fn removal_from_two_replicas_survives_a_fault() {
@@ -194,6 +217,7 @@ fn removal_needs_its_guards() {
     needs(|| search(SELECTED), &[Guard::NotSelectedAgain]);
     needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
     needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
+    needs(|| search(NODE), &[Guard::OneStopAtATime]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
 }

@@ -3,7 +3,7 @@
 use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::observation::{Control, ControlKind};
-use osd_migrate::domain::osd::{OsdId, Weight};
+use osd_migrate::domain::osd::{NodeName, OsdId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::removal::DiskAfter;
 use osd_migrate::run::End;
@@ -98,6 +98,42 @@ fn purge_of_a_removed_osd_moves_no_data() {
     let moved = sim.occurred.iter().filter(|one| fills(&one.what)).count();
     let held = six().placements.values().filter(|placement| placement.home.contains(&OSD)).count();
     assert!(held > 0 && moved == held, "{moved} moves of {held} PGs");
+}
+
+/// Checks that each PG moves once, and that nothing of the node is left in CRUSH.
+#[test]
+fn osds_of_a_node_are_emptied_at_the_same_time() {
+    let node = NodeName("h1".to_owned());
+    let mut world = requested().sim.borrow().world.clone();
+    world.kube.requests.removals.clear();
+    world.request_removal_of_node(&node);
+    let requested: Vec<OsdId> = world.kube.requests.removals.keys().copied().collect();
+    let held = |world: &World| {
+        let held = |home: &Vec<OsdId>| home.iter().filter(|osd| requested.contains(osd)).count();
+        world.placements.values().map(|placement| held(&placement.home)).sum::<usize>()
+    };
+    let held = held(&world);
+    let policy = Policy { removals: true, skip: [FILESTORE].into(), ..Policy::default() };
+    let play = Play::with_policy(world, policy, 1);
+    assert_eq!(play.run(), Play::finished());
+    let sim = play.sim.borrow();
+    assert!(requested.len() > 1 && requested.iter().all(|osd| !sim.world.ceph.slots.contains_key(osd)));
+    let fills = |what: &osd_migrate::sim::Happening| matches!(what, osd_migrate::sim::Happening::Fill(..));
+    let moved = sim.occurred.iter().filter(|one| fills(&one.what)).count();
+    assert_eq!(moved, held, "each PG moves once");
+    assert!(sim.world.ceph.empty_hosts.is_empty() && sim.world.kube.requests.removals.is_empty());
+    let log = play.log.borrow();
+    let at = |line: &str| {
+        log.iter().enumerate().filter(|(_, said)| *said == line).map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    let (drops, stops) = (at("do drop-weight"), at("do stop"));
+    assert_eq!((drops.len(), stops.len()), (requested.len(), requested.len()));
+    assert!(
+        drops.last() < stops.first(),
+        "all weights are dropped before the first stop: {drops:?} {stops:?}"
+    );
+    assert_eq!(at("do remove-host").len(), 1);
+    assert_no_leftovers(&sim);
 }
 
 /// Cancels a removal right after an act, and runs to the end.

@@ -14,7 +14,7 @@ use osd_migrate::domain::removal::DiskAfter;
 use osd_migrate::sim::{World, kernel_disk};
 
 use super::super::state::{Done, State};
-use super::{Broken, in_place};
+use super::{Broken, down_by_osd_migrate, in_place};
 
 /// Returns the record of an OSD, if the record removes it.
 pub(super) fn record_of(state: &State, osd: OsdId) -> Option<&Record> {
@@ -68,8 +68,14 @@ fn is_requested(world: &World, record: &Record) -> bool {
 }
 
 /// Checks the stop of an OSD that is removed: it is requested, and no PG needs the OSD.
+///
+/// OSDs that leave together are stopped one after the other.
 pub(super) fn stopped(before: &State, record: &Record) -> Option<Broken> {
     let osd = record.osd;
+    let is_other = |other: &OsdId| *other != osd && record_of(before, *other).is_some();
+    if let Some(other) = down_by_osd_migrate(before).into_iter().find(is_other).filter(|_| !before.thaws) {
+        return Some(format!("P1: {osd} was stopped while {other} was down, which leaves, too"));
+    }
     if !is_requested(&before.world, record) && !before.thaws {
         return Some(format!("P13: {osd} was stopped, and no person requested its removal"));
     }
@@ -165,6 +171,6 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
     let requests = kube.requests.removals.iter().filter(|(osd, request)| serves(osd, request.fsid));
     let due = requests.map(|(osd, _)| *osd).filter(|osd| policy.selects(*osd));
     due.filter(|osd| !ledger.records.contains_key(osd) && ledger.refused(*osd, &policy.run).is_none())
-        .filter(|osd| matches!(world.removable(*osd), Emptiable::Yes { .. }))
+        .filter(|osd| matches!(world.removable(&[*osd].into()), Emptiable::Yes { .. }))
         .collect()
 }

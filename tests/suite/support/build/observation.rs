@@ -66,6 +66,7 @@ pub(crate) fn observation() -> Observation {
     Observation {
         at: noon(),
         ceph: Ceph {
+            empty_hosts: BTreeSet::new(),
             fsid: cluster(),
             epoch: Epoch(100),
             flags: BTreeSet::new(),
