@@ -81,6 +81,8 @@ guards! {
     CanBeEmptied,
     /// An OSD whose disk the CephCluster selects is not removed.
     NotSelectedAgain,
+    /// OSDs that leave together are stopped when all of them are empty.
+    EmptiedTogether,
     /// OSDs that leave together are stopped one after the other.
     OneStopAtATime,
     /// No OSD is emptied by its CRUSH weight while Rook would reset the weight.

@@ -8,8 +8,6 @@ use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
 use super::surroundings::{flag_in_the_way, surroundings};
 use super::{Reason, rook};
-use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::Record;
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
@@ -52,16 +50,6 @@ pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
     };
     let others = of_node.filter(|(other, request)| stands(**other, request)).map(|(other, _)| *other);
     others.chain([osd]).collect()
-}
-
-/// Returns the OSD that leaves together with this one and is being stopped, or is stopped: OSDs are stopped
-/// one after the other.
-pub fn stopped_before(record: &Record, view: View<'_>) -> Option<OsdId> {
-    let is_before = |other: &&Record| {
-        let is_prepared = other.stop_intended_at.is_some() || other.is_committed();
-        other.osd != record.osd && other.is_removal() && !passes(Guard::OneStopAtATime, !is_prepared)
-    };
-    view.ledger.in_flight().filter(|_| record.is_removal()).find(is_before).map(|other| other.osd)
 }
 
 /// Returns the gate before the removal of any OSD, except for the PGs.

@@ -122,8 +122,8 @@ impl Step<'_> {
         if let Some(wait) = self.rests_after_revert() {
             return Next::Wait(wait);
         }
-        if let Some(before) = gate::stopped_before(self.record, self.view) {
-            return Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: before } });
+        if let Some(first) = self.leaves_after() {
+            return Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
         }
         let admitted =
             if self.facts.removal { Gate::Open } else { gate::admitted(self.record.osd, self.view.seen) };

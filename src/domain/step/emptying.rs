@@ -69,6 +69,9 @@ impl Step<'_> {
     /// Marks the OSD out, or sets its CRUSH weight to 0, after all gates of its stop that can be asked now.
     fn drop_data(&self, slot: &Slot) -> Next {
         let (record, osd) = (self.record, self.record.osd);
+        if let Some(first) = self.stopped_sibling() {
+            return Next::Wait(Wait::Gate { osd, reason: Reason::Queued { osd: first } });
+        }
         let accepted = self.accepted_to_drop();
         let gate = if self.facts.removal {
             self.gates_of_removal(&accepted)
@@ -127,6 +130,23 @@ impl Step<'_> {
         };
         let all = self.view.ledger.in_flight().filter(move |_| is_whole(self.record));
         all.filter(is_sibling).filter_map(|record| Some((record, self.view.slot(record.osd)?)))
+    }
+
+    /// Returns the OSD for which the stop of this one waits, of those that leave together.
+    ///
+    /// All of them are empty first, and they are stopped one after the other.
+    pub(super) fn leaves_after(&self) -> Option<OsdId> {
+        let is_moving =
+            |(record, slot): &(&Record, &Slot)| !passes(Guard::EmptiedTogether, !is_moving(record, slot));
+        let moving = self.siblings().find(is_moving).map(|(record, _)| record.osd);
+        moving.or_else(|| self.stopped_sibling())
+    }
+
+    /// Returns the OSD that leaves together with this one, and is being stopped, or is stopped.
+    fn stopped_sibling(&self) -> Option<OsdId> {
+        let is_stopped = |record: &Record| record.stop_intended_at.is_some() || record.is_committed();
+        let first = |(record, _): &(&Record, &Slot)| !passes(Guard::OneStopAtATime, !is_stopped(record));
+        self.siblings().find(first).map(|(record, _)| record.osd)
     }
 
     /// Saves that the OSD is to be emptied, and everything that can't be observed afterwards.
@@ -228,9 +248,7 @@ impl Step<'_> {
     ///
     /// It waits for the OSDs that leave together with it, whose data still moves.
     pub(super) fn has_waited_empty(&self) -> bool {
-        let is_emptied =
-            |record: &Record| record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
-        if self.siblings().any(|(record, slot)| record.is_dropped(slot) && !is_emptied(record)) {
+        if self.siblings().any(|(record, slot)| is_moving(record, slot)) {
             return false;
         }
         let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
@@ -311,6 +329,12 @@ impl Step<'_> {
         let is_out = self.record.empty.as_ref().is_some_and(|empty| empty.out_since.is_some());
         (is_out && self.facts.before_stop()).then_some(self.record.osd)
     }
+}
+
+/// Returns whether data of an OSD moves away.
+fn is_moving(record: &Record, slot: &Slot) -> bool {
+    let is_emptied = record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
+    record.is_dropped(slot) && !is_emptied
 }
 
 fn change(empty: Option<&mut Emptying>, change: impl FnOnce(&mut Emptying)) {

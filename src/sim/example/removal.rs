@@ -94,14 +94,16 @@ impl World {
     }
 }
 
-/// Returns two replicas on three hosts, of which one has two OSDs with a PG each; a person requested that the
-/// whole host leaves. The third host has space for both.
+/// Returns two replicas on three hosts, of which one has two OSDs; a person requested that the whole host
+/// leaves.
+///
+/// The second OSD of the host has a PG, for which the third host has space. The first OSD is empty.
 pub fn removal_of_a_node() -> World {
-    let pool = PoolShape { pgs: 2, size: 2, min_size: 1, data_chunks: None, gib: 1 };
+    let pool = PoolShape { pgs: 1, size: 2, min_size: 1, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::Raw; 2], vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    for (placement, home) in world.placements.values_mut().zip([OsdId(0), OsdId(1)]) {
-        (placement.home, placement.spare) = (vec![home, OsdId(2)], vec![OsdId(3)]);
+    for placement in world.placements.values_mut() {
+        (placement.home, placement.spare) = (vec![OsdId(1), OsdId(2)], vec![OsdId(3)]);
         placement.complete = placement.home.iter().map(|osd| fsid(*osd, 0)).collect();
     }
     for pg in world.lagging() {

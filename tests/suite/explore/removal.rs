@@ -217,7 +217,7 @@ fn removal_needs_its_guards() {
     needs(|| search(SELECTED), &[Guard::NotSelectedAgain]);
     needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
     needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
-    needs(|| search(NODE), &[Guard::OneStopAtATime]);
+    needs(|| search(NODE), &[Guard::EmptiedTogether, Guard::OneStopAtATime]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
 }
