@@ -84,6 +84,23 @@ fn forecast_shares_the_data_of_an_osd_over_its_pgs() {
     assert!(!found.osds.contains_key(&OsdId(1)), "it gets and loses nothing");
 }
 
+/// Checks that data on its way to an OSD, because another OSD is emptied, counts as data that the OSD gets.
+#[test]
+fn pg_that_moves_already_is_counted_from_where_its_data_is() {
+    let moving = Scene::new().with(|scene| {
+        let pg = scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap();
+        pg.up = osds(&[1, 3]);
+        pg.state = ["active", "remapped", "backfill_wait"].map(str::to_owned).into();
+    });
+    let found = moving.forecast();
+    assert_eq!((found.pgs, found.moved_bytes), (3, 34 * GIB));
+    let (gets, loses) = (found.osds[&OsdId(1)], found.osds[&OsdId(2)]);
+    assert_eq!((gets.gains, gets.in_bytes), (1, 10 * GIB / 10 * 11));
+    assert_eq!((loses.gains, loses.loses, loses.out_bytes), (1, 1, 10 * GIB));
+    let full = moving.with(|scene| scene.space.osds.get_mut(&OsdId(1)).unwrap().used_bytes = 80 * GIB);
+    assert_eq!(full.obstacles(), ["no-space"]);
+}
+
 #[test]
 fn pg_with_too_few_osds_is_an_obstacle_although_bytes_are_free() {
     let short = |scene: &mut Scene| {

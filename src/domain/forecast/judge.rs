@@ -156,9 +156,9 @@ fn is_clean(pg: &Pg) -> bool {
 /// So what allocation wastes counts, too. Measured on 16.2.15: within 1 MiB an OSD.
 struct Shares<'a> {
     space: &'a Space,
-    /// Bytes of all PGs on an OSD, by the PGs' own counts.
+    /// Bytes of all PGs that an OSD serves, by the PGs' own counts.
     sums: BTreeMap<OsdId, u64>,
-    /// Number of PGs on an OSD.
+    /// Number of PGs that an OSD serves, or is to have.
     pgs: BTreeMap<OsdId, usize>,
 }
 
@@ -166,9 +166,11 @@ impl<'a> Shares<'a> {
     fn of(ceph: &Ceph, space: &'a Space) -> Self {
         let (mut sums, mut pgs) = (BTreeMap::new(), BTreeMap::new());
         for pg in ceph.pgs.values() {
-            for osd in &pg.up {
+            for osd in &pg.acting {
                 let sum: &mut u64 = sums.entry(*osd).or_default();
                 *sum = sum.saturating_add(pg.bytes_on_each(&ceph.pools));
+            }
+            for osd in pg.up.union(&pg.acting) {
                 *pgs.entry(*osd).or_default() += 1;
             }
         }
