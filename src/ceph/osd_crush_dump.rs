@@ -179,6 +179,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn host_without_items_is_empty_unless_a_rule_takes_it() {
+        for release in RELEASES {
+            assert!(sample(release, "").empty_hosts.is_empty(), "{release}");
+            // The samples have one OSD on h2.
+            assert!(sample(release, ".purged").empty_hosts.contains("h2"), "{release}");
+        }
+        let map = br#"{"devices":[],"types":[],"buckets":[
+            {"id":-2,"name":"h1","type_name":"host","items":[]},
+            {"id":-3,"name":"h2","type_name":"host","items":[]},
+            {"id":-4,"name":"r1","type_name":"rack","items":[]}],
+            "rules":[{"rule_id":0,"steps":[{"op":"take","item":-3},{"op":"emit"}]}]}"#;
+        let crush = parse(map).unwrap();
+        assert_eq!(crush.hosts, ["h1", "h2"].map(str::to_owned).into());
+        assert_eq!(crush.empty_hosts, ["h1".to_owned()].into());
+    }
+
+    #[test]
     fn crush_rule_has_host_as_its_failure_domain() {
         let hosts = BTreeMap::from([(0, "host".to_owned()), (1, "host".to_owned())]);
         for release in RELEASES {
