@@ -5,7 +5,7 @@ in-weight of its own and an upmap. First it cannot be emptied, for lack of space
 while it is emptied; then `--empty never` refuses it. At last it is emptied, stopped, recreated and filled
 again, although the runner's pod is killed and the run is paused meanwhile. Ceph's map and statistics are
 read continuously: no PG ever lacks a replica. With --full also on other releases, with another client that
-marks the OSD in, an OSD elsewhere that dies, and OSDs that get full meanwhile.
+marks the OSD in, with OSDs that get full meanwhile, and an OSD elsewhere that dies before the stop.
 """
 
 import json
@@ -291,10 +291,12 @@ def full_and_dead(world, before, fsids):
         world.say(f"OSDs are too full meanwhile: {log[-300:]}")
         assert watch.last().names and watch.last().up
         ratios(world, *USUAL_RATIOS)
-        world.kubectl("scale", "deployment", f"rook-ceph-osd-{ELSEWHERE}", "--replicas=0")
-        world.until(f"osd.{ELSEWHERE} to be down", 60, lambda: not sick.slot(world, ELSEWHERE)["up"])
+        world.command("pause")  # it holds up the stop, not the emptying
         slow(world, 0)
         world.until(f"osd.{OSD} to be empty", 120, lambda: not watch.last().names)
+        world.kubectl("scale", "deployment", f"rook-ceph-osd-{ELSEWHERE}", "--replicas=0")
+        world.until(f"osd.{ELSEWHERE} to be down", 60, lambda: not sick.slot(world, ELSEWHERE)["up"])
+        world.command("resume")
         log = world.until("the run to report it", 90, lambda: said(world, job, "lacks a replica elsewhere"))
         time.sleep(20)
         assert world.result(job) is None and world.is_ready(OSD) and watch.last().up, world.log(job)
