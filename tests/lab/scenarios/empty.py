@@ -306,7 +306,7 @@ def full_and_dead(world, before, fsids):
         assert result == ("Complete", 0), (result, world.log(job))
         stopped = next(sample for sample in watch.samples if not sample.up)
         calm = [sample for sample in watch.samples if stopped.at - CALM < sample.at < stopped.at]
-        assert calm and not any(sample.names or sample.lacking for sample in calm), calm
+        assert calm[-1].clean and not any(sample.names for sample in calm), calm
     world.expect_migrated(before, fsids, [OSD])
 
 

@@ -7,10 +7,12 @@ clean, and Ceph says safe-to-destroy. How often Ceph says so too early is measur
 docs/guides/removing-osds.md is printed by this scenario.
 """
 
+import threading
 import time
 
 from . import empty, forecast, remove, sick
 from .disks import attached
+from .fidelity import Session
 from .replicas import Watch, whole_logs
 
 OSD = 5
@@ -150,20 +152,49 @@ def too_early(world, drop, restore):
     """Returns in how many attempts Ceph said safe-to-destroy while PGs named the OSD."""
     count = 0
     for _ in range(ATTEMPTS):
-        with Watch(OSD, pause=0) as watch:
+        with Watch(OSD) as watch, Asker() as asker:
             world.until("the first statistics", 20, watch.last)
-            at = watch.now()
+            began, asked = time.monotonic(), asker.asked
             world.lab("ceph", "osd", *drop)
             time.sleep(4)
             watch.last()
-            early = [sample.at - at for sample in watch.since(at) if sample.safe and sample.names]
+            samples = list(watch.samples)
+            last = max(number for number, sample in enumerate(samples) if sample.names)
+            # It was read after the sample before it, and a PG that named the OSD then named it before, too.
+            named = watch.began + samples[max(last - 1, 0)].at
+            early = [at - began for at in asker.yes if at < named]
             count += bool(early)
-            if early:
-                words = f"{len(early)} times, {early[0]:.1f} to {early[-1]:.1f} s later"
-                world.say(f"`osd {' '.join(drop)}`: safe-to-destroy said yes {words}")
+            words = f"{len(early)} of {asker.asked - asked} times"
+            words += f", {early[0]:.1f} to {early[-1]:.1f} s later" if early else ""
+            world.say(f"`osd {' '.join(drop)}`: safe-to-destroy said yes too early {words}")
             world.lab("ceph", "osd", *restore)
         empty.clean(world)
     return count
+
+
+class Asker(threading.Thread):
+    """A thread that asks `osd safe-to-destroy` about 100 times a second, in a `with`."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.session, self.ended, self.asked, self.yes = Session(), threading.Event(), 0, []
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(30)
+        self.session.close()
+
+    def run(self):
+        while not self.ended.wait(0.01):
+            at = time.monotonic()
+            status, answer, _ = self.session.send("mgr", "osd safe-to-destroy", ids=[str(OSD)])
+            self.asked += 1
+            if not status and OSD in answer["safe_to_destroy"]:
+                self.yes.append(at)
 
 
 # ---- in between
