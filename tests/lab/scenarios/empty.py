@@ -20,8 +20,12 @@ RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select", f"osd.{OSD}"]
 MIB = 1 << 20
 SOME_NOT_MIGRATED = ("Failed", 12)
 CANCELLED = ("Failed", 3)
-# Seconds without a PG before the stop (`gate::emptied`).
-CALM = 8
+# Seconds before the stop in which no PG names the OSD: the run sets the fence and the flags in between.
+CALM = 3
+# Seconds from the mark-out to the stop, at least: Ceph's statistics are behind its map.
+HEARD = 10
+# Seconds of a pause while it is empty.
+PAUSED = 15
 USUAL_RATIOS = ("0.85", "0.9")
 
 
@@ -203,12 +207,12 @@ def disturbed(world, watch, job):
     world.until(f"osd.{OSD} to be empty", 90, lambda: not watch.last().names)
     world.until("the next pod to report the pause", 60, lambda: "[paused]" in world.log(job))
     at = watch.now()
-    time.sleep(CALM + 7)
+    time.sleep(PAUSED)
     calm = watch.since(at)
     assert calm and all(sample.up and not sample.is_in and not sample.names for sample in calm), calm
     assert world.result(job) is None and world.is_ready(OSD), world.log(job)
     print(world.command("status"), flush=True)
-    world.say(f"paused: osd.{OSD} is empty, out and up for {CALM + 7} s")
+    world.say(f"paused: osd.{OSD} is empty, out and up for {PAUSED} s")
     world.command("resume")
 
 
@@ -231,6 +235,7 @@ def expect_stopped_without_pg(world, watch, at):
     assert out < down and all(not sample.is_in for sample in samples[out:back]), "it was in meanwhile"
     calm = [sample for sample in samples[out:down] if sample.at > samples[down].at - CALM]
     assert len(calm) > CALM, f"only {len(calm)} samples"
+    assert samples[down].at - samples[out].at > HEARD, "it was stopped too early"
     assert all(sample.safe and not sample.names for sample in calm), calm
     assert not any(sample.names for sample in samples[down:back]), "PGs named it while it was down"
     early = [sample for sample in samples[out:down] if sample.safe and sample.names]
