@@ -7,8 +7,14 @@ DIR=$(readlink -m "${LAB_DIR:-$REPO/.lab}")
 CACHE=$(readlink -m "${LAB_CACHE:-$REPO/.cache/lab}")
 # Part of all names outside of $DIR (cgroups, environment of processes), so that they can be found after $DIR was removed.
 LAB_ID=osd-lab-$(printf %s "$DIR" | sha256sum | cut -c1-8)
-HOSTS="adm cp h1 h2 h3"
-NODES="h1 h2 h3"
+MOST_NODES=9 # with disks: h1 h2 ...
+with_nodes() { # N: sets HOSTS and NODES
+  local n
+  NODE_COUNT=$1 NODES=
+  for ((n = 1; n <= $1; n++)); do NODES+="${NODES:+ }h$n"; done
+  HOSTS="adm cp $NODES"
+}
+with_nodes 3
 is_uml() { [ "$1" = u1 ]; } # the host of uml.sh, one more node after `lab up --uml`
 LAB_NET=10.99.0      # adm and cp answer at .1, node hN at .(10+N), u1 at .21
 BRIDGE=${LAB_ID/osd-lab-/osdlab} # 14 characters; an interface may have 15
@@ -51,6 +57,7 @@ load_lab() {
   [ -f "$DIR/env" ] || die "no lab is up in $DIR. Create one: lab up"
   # shellcheck source=/dev/null
   . "$DIR/env"
+  with_nodes "$NODE_COUNT"
   [ -z "${UML:-}" ] || with_uml
   pid_of net >/dev/null || die "the lab in $DIR is not running any more. Remove it: lab down"
 }

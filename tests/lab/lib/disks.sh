@@ -102,7 +102,7 @@ pid_of_unforked() { # NAME: like pid_of, but without starting a process
 }
 start_watcher() {
   OSD_LAB=$LAB_ID setsid env "LAB_DIR=$DIR" "LAB_CACHE=$CACHE" bash -c '
-    SRC=$1; . "$SRC/lib/common.sh"; . "$SRC/lib/disks.sh"; watch_disks' disk-watcher "$SRC" < /dev/null >> "$DIR/log/watcher.log" 2>&1 &
+    SRC=$1; . "$SRC/lib/common.sh"; . "$SRC/lib/disks.sh"; with_nodes "$2"; watch_disks' disk-watcher "$SRC" "$NODE_COUNT" < /dev/null >> "$DIR/log/watcher.log" 2>&1 &
   save_pid watcher $!
 }
 

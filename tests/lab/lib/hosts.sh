@@ -8,9 +8,9 @@ start_network() {
   # lo has 10.96.0.1, the address of the service "kubernetes": the API can be reached without a kube-proxy
   OSD_LAB=$LAB_ID setsid unshare -n --propagation private bash -c '
     ip link set lo up; ip addr add 10.96.0.1/32 dev lo; ip link add $1 type bridge
-    for i in 1 11 12 13; do ip addr add $2.$i/24 dev $1; done
+    ip addr add $2.1/24 dev $1; for ((i = 1; i <= $4; i++)); do ip addr add $2.$((10 + i))/24 dev $1; done
     ip link set $1 up; ip route add default dev $1; sysctl -qw net.ipv4.ip_forward=1; touch "$3"
-    exec sleep infinity' network "$BRIDGE" "$n" "$DIR/network-ready" < /dev/null > "$DIR/log/network.log" 2>&1 &
+    exec sleep infinity' network "$BRIDGE" "$n" "$DIR/network-ready" "$NODE_COUNT" < /dev/null > "$DIR/log/network.log" 2>&1 &
   p=$!
   save_pid net $p
   poll 100 0.05 test -e "$DIR/network-ready" || die "the network namespace did not start (see $DIR/log/network.log)"
@@ -87,7 +87,8 @@ cmd_net() {
 
 stop_hosts() {
   local h
-  for h in $HOSTS u1; do # if there is no u1, nothing is ended
+  with_nodes "$MOST_NODES"
+  for h in $HOSTS u1; do # nothing is ended of hosts that the lab does not have
     end_pid "$h" KILL       # ends all processes in its PID namespace
     end_pid "$h.outer" KILL # if the start was interrupted between the two
   done

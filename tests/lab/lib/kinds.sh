@@ -13,7 +13,7 @@ LINUX=8300         # the default of sgdisk, which Rook <= 1.2 used
 BYSTANDER_MIB=64   # partitions with other data, on disks of OSDs
 SHARED_BYSTANDER=9 # their number on a disk that OSDs share; on an OSD's own disk the number is 1
 
-host_of_osd() { echo "h$(($1 % 3 + 1))"; }
+host_of_osd() { echo "h$(($1 % NODE_COUNT + 1))"; }
 newuuid() { cat /proc/sys/kernel/random/uuid; }
 store_of() { case $1 in filestore-* | rook-filestore) echo filestore ;; *) echo bluestore ;; esac } # KIND
 is_kind() { case " $KINDS " in *" $1 "*) ;; *) false ;; esac }

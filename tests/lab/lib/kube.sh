@@ -55,7 +55,7 @@ start_container_runtime() { # NODE: needs no API server
   containerd_config /run/containerd /var/lib/containerd > "$b/containerd.toml"
   run_in "$h" containerd containerd -c "$b/containerd.toml"
 }
-# Environment of `lab up`: NO_SHIM=1 starts the kubelets of h1 to h3 without losetup-kubelet, so that block volumes fail there;
+# Environment of `lab up`: NO_SHIM=1 starts the kubelets of h1 h2 ... without losetup-kubelet, so that block volumes fail there;
 # KUBELET_V is the level of their logs.
 start_kubelet() { # NODE
   local h=$1 b="$DIR/h/$1" ip path=$PATH

@@ -18,16 +18,21 @@ check_layout() {
 
 cmd_up() {
   OSDS=6 LAYOUT='' UML=''
-  local given=
+  local given='' uml='' hosts=3
   while [ $# -gt 0 ]; do
     case $1 in
       --layout) [ $# -ge 2 ] || usage "--layout LIST"; LAYOUT=$2 given=1; shift 2 ;;
       --osds) [[ ${2:-} = 0 ]] || need_number "${2:-}"; OSDS=$2; shift 2 ;;
-      --uml) with_uml; shift ;;
+      --hosts)
+        [[ ${2:-} =~ ^[3-9]$ ]] || usage "--hosts N: 3 to $MOST_NODES"
+        hosts=$2; shift 2 ;;
+      --uml) uml=1; shift ;;
       --release | --osd-release) release_option "$@"; shift 2 ;;
-      *) usage "up [--layout LIST] [--osds N] [--uml] [--release R] [--osd-release R]" ;;
+      *) usage "up [--layout LIST] [--osds N] [--hosts N] [--uml] [--release R] [--osd-release R]" ;;
     esac
   done
+  with_nodes "$hosts"
+  [ -z "$uml" ] || with_uml
   check_releases
   [ -n "$given" ] || LAYOUT=$DEFAULT_LAYOUT
   if [ -z "$given" ] && [[ $OSD_RELEASE != 16.* ]]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | grep -v =filestore- | paste -sd,); fi
@@ -44,9 +49,9 @@ cmd_up() {
 already_up() { # exits with 0 if the lab is up and clean
   [ -e "$DIR/env" ] || return 0
   [ -e "$DIR/ready" ] || die "the lab in $DIR was not completed. Remove it: lab down"
-  local want="$OSDS $LAYOUT $UML $RELEASE $OSD_RELEASE"
+  local want="$OSDS $NODE_COUNT $LAYOUT $UML $RELEASE $OSD_RELEASE"
   load_lab
-  [ "$want" = "$OSDS $LAYOUT ${UML:-} $RELEASE $OSD_RELEASE" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, Ceph $RELEASE (OSDs $OSD_RELEASE) is up in $DIR. Remove it first: lab down"
+  [ "$want" = "$OSDS $NODE_COUNT $LAYOUT ${UML:-} $RELEASE $OSD_RELEASE" ] || die "a lab of $OSDS OSDs on $NODE_COUNT hosts, layout '$LAYOUT'${UML:+, with u1}, Ceph $RELEASE (OSDs $OSD_RELEASE) is up in $DIR. Remove it first: lab down"
   [ "$OSDS" = 0 ] || wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
   nodes_ready || die "a lab is up in $DIR, but not all nodes are ready (see 'lab status')"
   note "the lab is already up"
@@ -67,7 +72,7 @@ make_lab() {
   mkdir -p "$DIR"/{pids,osd,log,h,img} || die "$DIR cannot be created"
   : > "$DIR/disks"
   FSID=$(newuuid) CEPH_IMAGE=$(ceph_image "$RELEASE") OSD_IMAGE=$(ceph_image "$OSD_RELEASE")
-  declare -p FSID OSDS LAYOUT UML RELEASE OSD_RELEASE CEPH_IMAGE OSD_IMAGE | sed 's/^declare -[^ ]* //' > "$DIR/env"
+  declare -p FSID OSDS NODE_COUNT LAYOUT UML RELEASE OSD_RELEASE CEPH_IMAGE OSD_IMAGE | sed 's/^declare -[^ ]* //' > "$DIR/env"
   save_pid up $$
   trap interrupted INT TERM
   trap '[ $? = 0 ] || [ -e "$DIR/ready" ] || echo "lab: '"'lab down'"' removes what was started" >&2' EXIT

@@ -135,7 +135,11 @@ def upmap(world, osd):
 
 
 def forecast(world, osd, code=0):
-    job = world.start(f"forecast-{osd}-{code}", ["plan", "--remove", f"osd.{osd}", "-o", "json"])
+    return forecast_of(world, f"{osd}-{code}", ["--remove", f"osd.{osd}"], code)
+
+
+def forecast_of(world, name, args, code=0):
+    job = world.start(f"forecast-{name}", ["plan", *args, "-o", "json"])
     result = world.wait_for(job, 120)
     log = world.log(job)
     assert result == ("Complete" if code == 0 else "Failed", code), (result, log)

@@ -1,11 +1,12 @@
 """An OSD is removed by request, under a client's load: emptied by its CRUSH weight, destroyed, purged, its disk wiped.
 
-Pools of size 3 and 2 share eight OSDs on three hosts. The OSD has an upmap and an in-weight of its own. First it is only
-listed; then a run without `--removals` refuses it; then it is kept while it is emptied, which restores its weight and
-upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are read
-continuously: no PG lacks a replica, except that objects of PGs that come back are recovered. Where the PGs are then, and how many bytes moved, is as `plan --remove` had
-computed. With --full also an OSD whose disk is selected: refused, and then removed with a marked disk; one whose disk
-is dead; and one that is replaced under its id on a new disk.
+Pools of size 3 and 2 share eight OSDs on three hosts. The OSD has an upmap and an in-weight of its own. First it is
+only listed; then a run without `--removals` refuses it; then it is kept while it is emptied, which restores its weight
+and upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are
+read continuously: no PG lacks a replica, except that objects of PGs that come back are recovered. Where the PGs are
+then, and how many bytes moved, is as `plan --remove` had computed. With --full also an OSD whose disk is selected:
+refused, and then removed with a marked disk; one whose disk is dead; and one that is replaced under its id on a new
+disk.
 """
 
 import json
@@ -179,7 +180,7 @@ def removed(world, watch, before):
     request(world, OSD)
     job = world.start("removed", RUN)
     emptying(world, watch, job)
-    not_fenced(world)
+    not_fenced(world, [OSD])
     kills.KINDS["runner pod"](world, job)
     world.say(f"the runner's pod is killed while {len(watch.last().names)} PGs are on osd.{OSD}")
     empty.slow(world, 0)
@@ -202,15 +203,21 @@ def removed(world, watch, before):
     world.say(f"osd.{OSD}: " + " ".join(f"{word}@{moment[11:19]}" for word, moment in record["milestones"]))
 
 
-def not_fenced(world):
-    """Checks that nothing but the weight is changed while the OSD is emptied."""
+def not_fenced(world, osds):
+    """Checks that nothing but the weight is changed while OSDs are emptied."""
     labels = world.get("cephcluster", "rook-ceph")["metadata"].get("labels", {})
     assert "ceph.rook.io/do-not-reconcile" not in labels and world.drain_limit() == 1, labels
-    assert not sick.has_noout(world, OSD), "it has flags"
+    assert not any(sick.has_noout(world, osd) for osd in osds), "one has flags"
 
 
 def gone(world, osd, before):
     """Checks that nothing is left of an OSD in Ceph and Kubernetes, and that all others are as before."""
+    absent(world, osd)
+    nothing_left(world)
+    unchanged_but(world, before, {osd})
+
+
+def absent(world, osd):
     name = f"osd.{osd}"
     dump, crush = world.ceph("osd", "dump"), world.ceph("osd", "crush", "dump")
     assert osd not in [slot["osd"] for slot in dump["osds"]], f"{name} is in the osdmap"
@@ -219,22 +226,30 @@ def gone(world, osd, before):
     assert name not in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]], f"{name} has a key"
     assert not world.get("deployment", f"rook-ceph-osd-{osd}"), f"{name} has a Deployment"
     world.until(f"the pod of {name} to be gone", 30, lambda: not world.list("pods", "-l", f"ceph-osd-id={osd}"))
+
+
+def nothing_left(world):
     assert not requests(world), requests(world)
     world.expect_nothing_left()
     assert sick.pg_states(world) == {"active+clean"}, sick.pg_states(world)
-    now, then = others(world.shape(), osd), others(before, osd)
+
+
+def unchanged_but(world, before, osds, host=None):
+    """Checks that all other OSDs and hosts are as before."""
+    now, then = others(world.shape(), osds, host), others(before, osds, host)
     assert now == then, f"other OSDs were changed:\n{then}\n{now}"
 
 
-def others(shape, osd):
+def others(shape, osds, host):
     """Returns what a removal must not change: the other OSDs, their CRUSH items, flags, rules and upmaps."""
-    names = lambda item: osd in [one[side] for one in item["mappings"] for side in ("from", "to")]  # noqa: E731
+    names = lambda item: osds & {one[side] for one in item["mappings"] for side in ("from", "to")}  # noqa: E731
     buckets = shape["crush"]["buckets"].values()
+    stays = lambda item: item[0] >= 0 and item[0] not in osds  # noqa: E731
     return {
-        "osds": [row for row in shape["osds"] if row[0] != osd],
-        "devices": [device for device in shape["crush"]["devices"] if device[0] != osd],
-        "items": sorted((name, *item) for name, _, _, found in buckets for item in found if 0 <= item[0] != osd),
-        "buckets": sorted(name for name, *_ in buckets),
+        "osds": [row for row in shape["osds"] if row[0] not in osds],
+        "devices": [device for device in shape["crush"]["devices"] if device[0] not in osds],
+        "items": sorted((name, *item) for name, _, _, found in buckets for item in found if stays(item)),
+        "buckets": sorted(name for name, *_ in buckets if name.split("~")[0] != host),  # a class has a tree of its own
         "upmaps": [item for item in shape["upmaps"] if not names(item)],
         **{key: shape[key] for key in ("flags", "node_flags", "upmap_primaries")},
         "rules": shape["crush"]["rules"],
@@ -273,7 +288,7 @@ def ends(world, osd):
 
 
 def selected(world):
-    """Checks that an OSD whose disk is selected is refused, and removed if its disk is marked: nothing takes it then."""
+    """Checks that an OSD whose disk is selected is refused, and removed if its disk is marked."""
     before = world.shape()
     world.storage(useAllDevices=True)
     args = [*RUN, "--host", attached(world)[f"osd{MARKED}"][0]]  # so that the blank disk on h2 gets no OSD

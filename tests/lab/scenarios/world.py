@@ -49,7 +49,7 @@ class World:
         self.began = time.monotonic()
         self.jobs = []
         self.background = []  # processes that run in parallel with the scenario, and end with it
-        self.hosts = ["h1", "h2", "h3"]
+        self.hosts = []
         self.may_be_refused = set()  # (account, verb, group, resource) that this scenario expects to be refused
         self.patience = patience  # factor of all timeouts
 
@@ -84,9 +84,10 @@ class World:
             raise RuntimeError(f"lab {' '.join(args)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
         return done
 
-    def up(self, layout=None, osds=None, uml=False, release=None, osd_release=None, manifests=True):
+    def up(self, layout=None, osds=None, uml=False, release=None, osd_release=None, manifests=True, hosts=3):
         self.say("lab up")
-        options = {"--layout": layout, "--osds": osds, "--release": release, "--osd-release": osd_release}
+        options = {"--layout": layout, "--osds": osds, "--release": release, "--osd-release": osd_release, "--hosts": hosts}
+        self.hosts = [f"h{number}" for number in range(1, hosts + 1)]
         given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
         self.lab("up", *given, *(["--uml"] if uml else []))
         if uml:  # one CPU, and page faults are slow there: `ceph` alone takes 2 s
