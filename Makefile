@@ -19,7 +19,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages install fmt test-build // lab // tests clippy advisories shell workflows chart rules binary glibc
+	@build/stages install fmt test-build // lab // tests advisories shell workflows chart rules // binary glibc clippy
 
 check:
 	@build/stages fmt clippy quick

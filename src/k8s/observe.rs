@@ -14,6 +14,7 @@ use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{KeyOwner, Kube, Node};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
+use crate::domain::shared::Shared;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
@@ -89,8 +90,9 @@ impl K8s {
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        (kube.local_volumes, (kube.pvcs, kube.rotating)) =
+        let (local_volumes, (pvcs, rotating)) =
             tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.on_pvcs(&kube))?;
+        (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
@@ -251,7 +253,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         inventory_job::assemble(inventories, &of_inventories, &inventory_pods);
     notes.extend(job_notes.into_iter().chain(inventory_notes));
     let kube = Kube {
-        declaration,
+        declaration: declaration.into(),
         fence: None,
         fenced_at: None,
         cluster_version: String::new(),
@@ -264,12 +266,12 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         admission: BTreeMap::new(),
         requests: Requests::default(),
         skipped: None,
-        daemons,
+        daemons: daemons.into(),
         ambiguities,
-        nodes: lists.nodes,
-        node_jobs,
-        reports,
-        inventories,
+        nodes: lists.nodes.into(),
+        node_jobs: node_jobs.into(),
+        reports: reports.into(),
+        inventories: inventories.into(),
         backups,
         keys,
         leftovers,
@@ -277,8 +279,8 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         rook_migrated: BTreeSet::new(),
         draining_failure_domain: None,
         control: None,
-        local_volumes: Vec::new(),
-        pvcs: BTreeMap::new(),
+        local_volumes: Shared::default(),
+        pvcs: Shared::default(),
         rotating: BTreeSet::new(),
     };
     (kube, notes)

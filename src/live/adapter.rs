@@ -276,7 +276,7 @@ impl Cluster for Live {
         let mut kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
         kube.pdb_rejected = self.pdb_rejected();
         let ceph = self.observe_ceph().await?;
-        self.declared = Some((ceph.fsid, kube.declaration.clone()));
+        self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
         let mut seen = Observation { at: now(), ceph, kube };
         let questions = ask(&seen);
         self.ask(&questions, &mut seen).await?;

@@ -2,7 +2,7 @@
 
 use crate::domain::observation::JobState;
 use crate::domain::osd::{NodeName, OsdId, PgId};
-use crate::sim::noise::UnusualPg;
+use crate::sim::noise::{Noise, UnusualPg};
 use crate::sim::world::World;
 use std::fmt;
 
@@ -102,6 +102,9 @@ impl World {
     /// Applies the persistent problems to the world again, also after everything else was fixed.
     pub fn noise_stays(&mut self) {
         let World { noise, kube, ceph, .. } = self;
+        if **noise == Noise::default() {
+            return; // so that clones of the world go on sharing what would be written unchanged
+        }
         for (name, node) in &mut kube.nodes {
             node.cordoned |= noise.cordoned.contains(name);
             node.ready &= !noise.not_ready.contains(name);

@@ -84,12 +84,13 @@ impl World {
         fsid: OsdFsid,
     ) -> Result<(), NodeProblem> {
         let Some(pvc) = request.pvc_with_key() else { return Ok(()) };
-        let Some(key) = self.pvcs.keys.get(pvc) else {
+        let Some(key) = self.pvcs.keys.get(pvc).copied() else {
             return Err(NodeProblem::Refused("there is no key".to_owned()));
         };
-        self.pvcs.stores.insert(fsid, *key);
+        let part = self.part_of(request).map(|(_, disk)| disk);
+        self.pvcs.stores.insert(fsid, key);
         self.pvcs.open.insert(disk.to_owned());
-        self.pvcs.open.extend(self.part_of(request).map(|(_, disk)| disk));
+        self.pvcs.open.extend(part);
         Ok(())
     }
 

@@ -14,16 +14,25 @@ impl World {
     /// `pg-upmap-items` replaces one OSD by another. Destroy and `osd new` keep the upmap (observed on
     /// 16.2.15).
     pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
+        self.placements.get(pg).map_or_else(BTreeSet::new, |placement| self.up_of(pg, placement))
+    }
+
+    fn up_of(&self, pg: &PgId, placement: &Placement) -> BTreeSet<OsdId> {
         let is_up = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-        self.crush_set(pg).into_iter().filter(is_up).collect()
+        self.mapped(pg, placement).filter(is_up).collect()
     }
 
     /// Returns the OSDs that CRUSH and upmaps give a PG, which may be down.
     pub fn crush_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
-        let mappings = self.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|u| &u.mappings);
-        let mapped = |osd: &OsdId| mappings.clone().find(|(from, _)| from == osd).map_or(*osd, |(_, to)| *to);
-        self.chosen(placement).iter().map(mapped).filter(|osd| self.is_chosen(*osd)).collect()
+        self.mapped(pg, placement).collect()
+    }
+
+    /// Returns the OSDs that CRUSH chooses for a PG, after its upmaps.
+    fn mapped(&self, pg: &PgId, placement: &Placement) -> impl Iterator<Item = OsdId> {
+        let mappings = self.ceph.upmaps.iter().filter(move |upmap| upmap.pg == *pg).flat_map(|u| &u.mappings);
+        let mapped = move |osd| mappings.clone().find(|(from, _)| *from == osd).map_or(osd, |(_, to)| *to);
+        self.chosen(placement).into_iter().map(mapped).filter(|osd| self.is_chosen(*osd))
     }
 
     /// Returns whether CRUSH chooses an OSD, which may be down.
@@ -71,22 +80,24 @@ impl World {
     /// Returns the OSDs of the up set whose store is complete.
     pub fn complete_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
+        self.complete_of(placement, &self.up_of(pg, placement))
+    }
+
+    fn complete_of(&self, placement: &Placement, up: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
         // An empty PG is complete everywhere.
-        let complete = |osd: &OsdId| {
+        let complete = |osd: &&OsdId| {
             placement.objects == 0
-                || self.serving_fsid(*osd).is_some_and(|fsid| placement.complete.contains(&fsid))
+                || self.serving_fsid(**osd).is_some_and(|fsid| placement.complete.contains(&fsid))
         };
-        self.up_set(pg).into_iter().filter(complete).collect()
+        up.iter().filter(complete).copied().collect()
     }
 
     /// Returns the OSDs that serve a PG: the complete ones of its up set.
     ///
     /// If CRUSH has just moved a replica, the complete store that it moves away from still serves until the
     /// new one has all objects (`pg_temp`).
-    fn acting_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
-        let mut acting = self.complete_set(pg);
-        let up = self.up_set(pg);
-        let Some(placement) = self.placements.get(pg) else { return acting };
+    fn acting_of(&self, placement: &Placement, up: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
+        let mut acting = self.complete_of(placement, up);
         let size = self.pool_of(placement).map_or(0, |pool| pool.size as usize);
         if up.len() < size {
             return acting;
@@ -118,7 +129,8 @@ impl World {
     pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
         let placement = self.placements.get(pg)?;
         let pool = self.pool_of(placement)?;
-        let (up, complete) = (self.up_set(pg), self.acting_set(pg));
+        let up = self.up_of(pg, placement);
+        let complete = self.acting_of(placement, &up);
         let lacking = u64::from(pool.size).saturating_sub(complete.len() as u64);
         let serves = complete.len() as u64 >= u64::from(pool.min_size);
         let whole = up.len() as u64 >= u64::from(pool.size);
@@ -225,8 +237,9 @@ impl World {
     ///
     /// From then on clients write, if enough replicas are complete: an absent store falls behind.
     pub(super) fn peer(&mut self, pg: &PgId) {
-        let complete = self.acting_set(pg);
-        let min_size = self.placements.get(pg).and_then(|p| self.pool_of(p)).map_or(u32::MAX, |p| p.min_size);
+        let Some(placement) = self.placements.get(pg) else { return };
+        let complete = self.acting_of(placement, &self.up_of(pg, placement));
+        let min_size = self.pool_of(placement).map_or(u32::MAX, |pool| pool.min_size);
         let present: BTreeSet<OsdFsid> = complete.iter().filter_map(|osd| self.serving_fsid(*osd)).collect();
         if let Some(placement) = self.placements.get_mut(pg) {
             placement.peered = true;
@@ -241,10 +254,11 @@ impl World {
     pub fn to_fill(&self) -> Vec<(PgId, OsdId)> {
         let mut found = Vec::new();
         for (id, placement) in self.placements.iter().filter(|(_, placement)| placement.peered) {
-            let complete = self.acting_set(id);
+            let up = self.up_of(id, placement);
+            let complete = self.acting_of(placement, &up);
             let min_size = self.pool_of(placement).map_or(u32::MAX, |pool| pool.min_size);
             if complete.len() as u64 >= u64::from(min_size) {
-                found.extend(self.up_set(id).difference(&complete).map(|osd| (id.clone(), *osd)));
+                found.extend(up.difference(&complete).map(|osd| (id.clone(), *osd)));
             }
         }
         found

@@ -8,6 +8,7 @@ use crate::domain::inspection::{Content, Proof, RecordId};
 use crate::domain::observation::{Ceph, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
+use crate::domain::shared::Shared;
 use crate::sim::noise::Noise;
 use crate::sim::pvcs::Pvcs;
 use crate::sim::stage::Agent;
@@ -28,13 +29,13 @@ pub struct World {
     /// Answers of the API server.
     pub kube: Kube,
     /// True location of the data.
-    pub placements: BTreeMap<PgId, Placement>,
+    pub placements: Shared<BTreeMap<PgId, Placement>>,
     /// Disks by a name that never changes in the simulation.
-    pub disks: BTreeMap<String, Disk>,
+    pub disks: Shared<BTreeMap<String, Disk>>,
     /// Node agents with a living process, by the name of their Job.
-    pub agents: BTreeMap<String, Agent>,
+    pub agents: Shared<BTreeMap<String, Agent>>,
     /// Issued fsids as recorded in the lock folders of the nodes.
-    pub issued: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
+    pub issued: Shared<BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>>,
     /// Last attempt whose agent had the lock, as recorded in the lock folder.
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
     /// Encrypted stores, and whether the mons have their dm-crypt key.
@@ -42,7 +43,7 @@ pub struct World {
     /// Stores with a database on another disk, and the name of that disk: its content stays blank.
     pub databases: BTreeMap<OsdFsid, String>,
     /// PersistentVolumeClaims.
-    pub pvcs: Pvcs,
+    pub pvcs: Shared<Pvcs>,
     /// Daemons that temporarily cannot run.
     pub broken: BTreeSet<OsdId>,
     /// Whether a reconcile by Rook is in progress that saw no fence, or may start at any time.
@@ -56,7 +57,7 @@ pub struct World {
     /// Whether the API server refuses to create a PodDisruptionBudget: a policy, a quota.
     pub rejects_pdbs: bool,
     /// Persistent problems elsewhere in the cluster.
-    pub noise: Noise,
+    pub noise: Shared<Noise>,
 }
 
 /// Disk of a node.

@@ -36,7 +36,7 @@ impl Scene {
         };
         let pgs =
             [("1.0", pg(&[0, 1], 10 * GIB)), ("1.1", pg(&[0, 1], 10 * GIB)), ("1.2", pg(&[2, 3], 10 * GIB))];
-        ceph.pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
+        ceph.pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into_iter().collect();
         let slot = ceph.slots.values().next().unwrap().clone();
         ceph.slots = (0..4).map(|id| (OsdId(id), slot.clone())).collect();
         for pool in ceph.pools.values_mut() {

@@ -61,7 +61,7 @@ pub(super) fn class_of(
         return not_yet(&format!("its {part} is on a device that its Deployment does not name"));
     }
     OfSet { osd, on, set, seen }.pvcs(data)?;
-    let Declaration { store, kms, .. } = &seen.kube.declaration;
+    let Declaration { store, kms, .. } = &*seen.kube.declaration;
     if is_no_way_back(metadata, store) {
         return Err(Refusal::NoWayBack);
     }

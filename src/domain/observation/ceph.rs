@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::osd::{ClusterFsid, CrushItem, Epoch, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
+use crate::domain::shared::Shared;
 
 /// State of Ceph, as reported by mons and mgr.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,11 +21,11 @@ pub struct Ceph {
     /// `nearfull_ratio` of the osdmap in 1/10000.
     pub nearfull_ratio: u32,
     /// Pools by id.
-    pub pools: BTreeMap<u64, Pool>,
+    pub pools: Shared<BTreeMap<u64, Pool>>,
     /// Slots of the osdmap.
-    pub slots: BTreeMap<OsdId, Slot>,
+    pub slots: Shared<BTreeMap<OsdId, Slot>>,
     /// PGs, as known to the mgr. They lag behind the map by up to 7 s.
-    pub pgs: BTreeMap<PgId, Pg>,
+    pub pgs: Shared<BTreeMap<PgId, Pg>>,
     /// Upmaps: exceptions from CRUSH.
     pub upmaps: Vec<Upmap>,
     /// CRUSH hosts without items that no rule takes.

@@ -10,13 +10,14 @@ use crate::domain::inventory::InventoryReport;
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::removal::Requests;
+use crate::domain::shared::Shared;
 use crate::domain::storage::{Taint, Toleration};
 
 /// State of Kubernetes, as reported by the API server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Kube {
     /// Declaration of the owner, from the CephCluster.
-    pub declaration: Declaration,
+    pub declaration: Shared<Declaration>,
     /// resourceVersion of the CephCluster.
     pub cluster_version: String,
     /// Value of the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if set.
@@ -47,17 +48,17 @@ pub struct Kube {
     /// running.
     pub skipped: Option<u64>,
     /// Deployments of OSDs, by the OSD that they declare.
-    pub daemons: BTreeMap<OsdId, Daemon>,
+    pub daemons: Shared<BTreeMap<OsdId, Daemon>>,
     /// Ambiguous OSD Deployments or OSD ids: two Deployments for one id, or a label that is no number.
     pub ambiguities: Vec<String>,
     /// Nodes by name.
-    pub nodes: BTreeMap<NodeName, Node>,
+    pub nodes: Shared<BTreeMap<NodeName, Node>>,
     /// Node Jobs of osd-migrate, oldest attempt first.
-    pub node_jobs: Vec<NodeJob>,
+    pub node_jobs: Shared<Vec<NodeJob>>,
     /// Reports of node agents, by the name of their Job.
-    pub reports: BTreeMap<String, NodeReport>,
+    pub reports: Shared<BTreeMap<String, NodeReport>>,
     /// Inventories of nodes' disks, by the name of their Job, of this run and of earlier runs.
-    pub inventories: BTreeMap<String, Inventory>,
+    pub inventories: Shared<BTreeMap<String, Inventory>>,
     /// OSDs with a backup of their Deployment in a ConfigMap, with the record that the backup is for.
     pub backups: BTreeMap<OsdId, RecordId>,
     /// Owners of the Secrets with the bootstrap-osd key, by the name of the node Job that the key is for.
@@ -79,9 +80,9 @@ pub struct Kube {
     pub requests: Requests,
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node
     /// exists.
-    pub local_volumes: Vec<LocalVolume>,
+    pub local_volumes: Shared<Vec<LocalVolume>>,
     /// PersistentVolumeClaims by name. Asked only if an OSD is on one, or is declared to be.
-    pub pvcs: BTreeMap<String, Pvc>,
+    pub pvcs: Shared<BTreeMap<String, Pvc>>,
     /// OSDs whose encryption keys Rook is rotating. Asked only if an OSD on a PVC is encrypted.
     pub rotating: BTreeSet<OsdId>,
 }

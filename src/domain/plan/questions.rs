@@ -42,12 +42,13 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
-    let removable = match steps(view).next() {
-        Some(_) => {
-            let of_steps = steps(view).find_map(|step| step.asks_removable());
+    let steps: Vec<Step<'_>> = steps(view).collect();
+    let removable = match steps.as_slice() {
+        [] => removals::asked(view),
+        steps => {
+            let of_steps = steps.iter().find_map(Step::asks_removable);
             of_steps.unwrap_or_else(|| removals::asked_beside(view))
         }
-        None => removals::asked(view),
     };
     Questions {
         ok_to_stop: open
@@ -60,21 +61,16 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .collect(),
         auth: open,
         bootstrap: bootstrap::is_asked_for(ledger),
-        safe_to_destroy: steps(view).filter_map(|step| step.asks_safe_to_destroy()).collect(),
-        emptiable: match steps(view).next() {
-            Some(_) => steps(view).find_map(|step| step.asks_emptiable()),
-            None if !removable.is_empty() => None,
-            None => candidates::asked_to_be_emptied(view),
+        safe_to_destroy: steps.iter().filter_map(Step::asks_safe_to_destroy).collect(),
+        emptiable: match steps.as_slice() {
+            [] if !removable.is_empty() => None,
+            [] => candidates::asked_to_be_emptied(view),
+            steps => steps.iter().find_map(Step::asks_emptiable),
         },
         removable,
-        admission: admission(view),
+        // The API server is asked about the first OSD in progress that is about to be stopped.
+        admission: steps.iter().find_map(Step::asks_admission),
     }
-}
-
-/// Returns the Deployment that the API server is asked about: of the first OSD in progress that is about to
-/// be stopped.
-fn admission(view: View<'_>) -> Option<Deploy> {
-    steps(view).find_map(|step| step.asks_admission())
 }
 
 fn steps(view: View<'_>) -> impl Iterator<Item = Step<'_>> {

@@ -14,10 +14,9 @@ use crate::domain::osd::{
 };
 use crate::domain::policy::Declaration;
 use crate::domain::removal::Requests;
+use crate::domain::shared::Shared;
 use crate::domain::storage::{Resources, Storage};
 use crate::sim::agent;
-use crate::sim::noise::Noise;
-use crate::sim::pvcs::Pvcs;
 use crate::sim::world::{Disk, Placement, World};
 
 /// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
@@ -117,9 +116,9 @@ impl Shape {
                 health: BTreeSet::new(),
                 releases: Releases::One,
                 nearfull_ratio: 8500,
-                pools: BTreeMap::new(),
-                slots: BTreeMap::new(),
-                pgs: BTreeMap::new(),
+                pools: Shared::default(),
+                slots: Shared::default(),
+                pgs: Shared::default(),
                 upmaps: Vec::new(),
                 ok_to_stop: BTreeMap::new(),
                 auth: BTreeMap::new(),
@@ -131,21 +130,21 @@ impl Shape {
             marked_new: BTreeSet::new(),
             out_from: BTreeMap::new(),
             kube: kube(),
-            placements: BTreeMap::new(),
-            disks: BTreeMap::new(),
-            agents: BTreeMap::new(),
-            issued: BTreeMap::new(),
+            placements: Shared::default(),
+            disks: Shared::default(),
+            agents: Shared::default(),
+            issued: Shared::default(),
             attempts: BTreeMap::new(),
             dmcrypt: BTreeMap::new(),
             databases: BTreeMap::new(),
-            pvcs: Pvcs::default(),
+            pvcs: Shared::default(),
             broken: BTreeSet::new(),
             reconciling: false,
             scaled_by_osd_migrate: false,
             drains_due: false,
             pdbs: 0,
             rejects_pdbs: false,
-            noise: Noise::default(),
+            noise: Shared::default(),
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
@@ -352,7 +351,7 @@ fn declaration() -> Declaration {
 
 fn kube() -> Kube {
     Kube {
-        declaration: declaration(),
+        declaration: declaration().into(),
         cluster_version: "1".to_owned(),
         fence: None,
         fenced_at: None,
@@ -378,16 +377,16 @@ fn kube() -> Kube {
         admission: BTreeMap::new(),
         requests: Requests::default(),
         skipped: None,
-        daemons: BTreeMap::new(),
+        daemons: Shared::default(),
         ambiguities: Vec::new(),
-        nodes: BTreeMap::new(),
-        node_jobs: Vec::new(),
-        reports: BTreeMap::new(),
-        inventories: BTreeMap::new(),
+        nodes: Shared::default(),
+        node_jobs: Shared::default(),
+        reports: Shared::default(),
+        inventories: Shared::default(),
         backups: BTreeMap::new(),
         control: None,
-        local_volumes: Vec::new(),
-        pvcs: BTreeMap::new(),
+        local_volumes: Shared::default(),
+        pvcs: Shared::default(),
         rotating: BTreeSet::new(),
         keys: BTreeMap::new(),
         leftovers: BTreeMap::new(),

@@ -36,7 +36,7 @@ impl Search {
 
     /// Returns whether something is wrong that is never fixed.
     fn is_sick(&self, state: &State) -> bool {
-        self.has_sick || state.world.noise != Noise::default()
+        self.has_sick || *state.world.noise != Noise::default()
     }
 
     /// Returns what could be done at such an end and is not; a world that stays shut has nothing to do.

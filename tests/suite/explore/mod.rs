@@ -4,6 +4,7 @@
 //! `docs/concepts/safety.md`.
 
 pub(crate) mod approval;
+mod canonical;
 mod databases;
 mod directories;
 mod drains;
@@ -303,7 +304,7 @@ pub(crate) fn broken_promise(
     by_flag: bool,
 ) -> Option<String> {
     let state = |world: &World| state::State {
-        ledger: ledger.clone(),
+        ledger: ledger.clone().into(),
         by_flag,
         ..state::State::new(world.clone(), state::Allowance { faults: 0, freezes: 0, leaps: 0 })
     };

@@ -1,6 +1,8 @@
 //! An owner who fences the CephCluster alongside a running Rook, edits its device set, and lets a run follow.
 //! Runs may come before the edit, and `fence` may be killed.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 
 use osd_migrate::domain::guard::Guard;
@@ -44,13 +46,13 @@ impl Owner {
 
 impl State {
     /// Returns the policy of the runner: that of `fence` while it is at work.
-    pub(crate) fn policy_now(&self, of_run: &Policy) -> Policy {
+    pub(crate) fn policy_now<'a>(&self, of_run: &'a Policy) -> Cow<'a, Policy> {
         match self.owner {
             Owner::Fences => {
                 let until = DateTime::<Utc>::MAX_UTC;
-                Policy { fence: Some(FenceCommand::Set { until }), ..Policy::default() }
+                Cow::Owned(Policy { fence: Some(FenceCommand::Set { until }), ..Policy::default() })
             }
-            Owner::Absent | Owner::Killed | Owner::Fenced | Owner::Edited => of_run.clone(),
+            Owner::Absent | Owner::Killed | Owner::Fenced | Owner::Edited => Cow::Borrowed(of_run),
         }
     }
 

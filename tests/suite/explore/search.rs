@@ -1,12 +1,14 @@
 //! A breadth-first search through everything that can happen, so that the first violation is the shortest
 //! story.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
 use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::shared::Shared;
 use osd_migrate::sim::{Happening, World};
 
 use super::owner::Owner;
@@ -98,7 +100,7 @@ impl Search {
         let mut index: HashMap<u128, u32> = HashMap::from([(start.canonical(), 0)]);
         let mut parents: Vec<(u32, Move)> = vec![(0, Move::Iteration)];
         let mut settled: HashSet<u128> = HashSet::new();
-        let mut layer = vec![(0_u32, start)];
+        let mut layer = vec![(0_u32, Box::new(start))];
         while !layer.is_empty() {
             let mut next_layer = Vec::new();
             for (at, state) in layer {
@@ -111,9 +113,9 @@ impl Search {
                 for step in self.moves(&state, &decided) {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
-                    let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..state.clone() });
+                    let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..State::clone(&state) });
                     let before = thawing.as_ref().unwrap_or(&state);
-                    let broken = promises::always(before, acted.as_ref(), &done, &after)
+                    let broken = promises::always(before, acted.as_deref(), &done, &after)
                         .or_else(|| promises::begun(before, &after, &policy))
                         .or_else(|| approval::begun(before, &after, &policy));
                     if let Some(broken) = broken {
@@ -126,7 +128,7 @@ impl Search {
                         let number = u32::try_from(parents.len()).unwrap();
                         entry.insert(number);
                         parents.push((at, step));
-                        next_layer.push((number, after));
+                        next_layer.push((number, Box::new(after)));
                     }
                 }
                 assert!(
@@ -163,7 +165,7 @@ impl Search {
             let before = State { thaws: step == Move::Thaw, ..state.clone() };
             let (after, done, acted) = take(&state, &step, &decided);
             let at = u32::try_from(parents.len()).unwrap() - 1;
-            if let Some(broken) = promises::always(&before, acted.as_ref(), &done, &after) {
+            if let Some(broken) = promises::always(&before, acted.as_deref(), &done, &after) {
                 let story = self.story(&parents, at, Some(step), &broken);
                 return (taken, Some(format!("walk with seed {seed}:\n{story}")));
             }
@@ -239,24 +241,24 @@ impl Search {
     }
 }
 
-fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next>) {
+fn take<'a>(state: &State, step: &Move, decided: &'a Next) -> (State, Done, Option<Cow<'a, Next>>) {
     let mut after = state.clone();
     let version = state.version;
     match step {
         Move::Iteration => {
             pace::pass(&mut after.world, state.pace);
             let done = after.perform(decided, version);
-            (after, done, Some(decided.clone()))
+            (after, done, Some(Cow::Borrowed(decided)))
         }
         Move::Cut(writes) => {
             after.left.faults -= 1;
             pace::pass(&mut after.world, state.pace);
             let done = after.perform_until(decided, version, *writes);
-            (after, done, Some(decided.clone()))
+            (after, done, Some(Cow::Borrowed(decided)))
         }
         Move::Freeze => {
             after.left.freezes -= 1;
-            after.frozen = Some((Box::new(decided.clone()), version, state.world.read()));
+            after.frozen = Some((decided.clone().into(), version, state.world.read()));
             (after, Done::default(), None)
         }
         Move::Thaw => {
@@ -264,7 +266,7 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
                 return (after, Done::default(), None);
             };
             let done = after.perform_as_read(&next, version, &read);
-            (after, done, Some(*next))
+            (after, done, Some(Cow::Owned(Next::clone(&next))))
         }
         Move::Happens(what) => {
             let effects = after.world.happen(what);
@@ -281,7 +283,7 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Forget => {
             after.left.faults -= 1;
-            after.ledger = osd_migrate::domain::ledger::Ledger::default();
+            after.ledger = Shared::default();
             after.version += 1;
             (after, Done::default(), None)
         }

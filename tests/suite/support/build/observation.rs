@@ -8,6 +8,7 @@ use osd_migrate::domain::observation::{
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
 use osd_migrate::domain::removal::Requests;
+use osd_migrate::domain::shared::Shared;
 use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
 
 use super::ids::{OPERATOR, OSDS, PGS, POOL, cluster, noon, pg_id};
@@ -73,7 +74,7 @@ pub(crate) fn observation() -> Observation {
             health: BTreeSet::new(),
             releases: Releases::One,
             nearfull_ratio: 8500,
-            pools: BTreeMap::from([(
+            pools: Shared::from_iter([(
                 POOL,
                 Pool {
                     name: "data".to_owned(),
@@ -97,7 +98,7 @@ pub(crate) fn observation() -> Observation {
             emptiable: BTreeMap::new(),
         },
         kube: Kube {
-            declaration: declaration(),
+            declaration: declaration().into(),
             fence: None,
             fenced_at: None,
             cluster_version: "1".to_owned(),
@@ -126,10 +127,10 @@ pub(crate) fn observation() -> Observation {
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
             ambiguities: Vec::new(),
-            nodes: ["h1", "h2", "h3"].map(node).into(),
-            node_jobs: Vec::new(),
-            reports: BTreeMap::new(),
-            inventories: BTreeMap::new(),
+            nodes: BTreeMap::from(["h1", "h2", "h3"].map(node)).into(),
+            node_jobs: Shared::default(),
+            reports: Shared::default(),
+            inventories: Shared::default(),
             backups: BTreeMap::new(),
             keys: BTreeMap::new(),
             leftovers: BTreeMap::new(),
@@ -137,8 +138,8 @@ pub(crate) fn observation() -> Observation {
             rook_migrated: BTreeSet::new(),
             draining_failure_domain: None,
             control: None,
-            local_volumes: Vec::new(),
-            pvcs: BTreeMap::new(),
+            local_volumes: Shared::default(),
+            pvcs: Shared::default(),
             rotating: BTreeSet::new(),
         },
     }
