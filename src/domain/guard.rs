@@ -81,6 +81,8 @@ guards! {
     CanBeEmptied,
     /// An OSD whose disk the CephCluster selects is not removed.
     NotSelectedAgain,
+    /// While other OSDs of a node are emptied, PGs may be moving, and in no other unclean state.
+    OnlyMoving,
     /// OSDs that leave together are stopped when all of them are empty.
     EmptiedTogether,
     /// OSDs that leave together are stopped one after the other.

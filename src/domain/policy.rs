@@ -98,6 +98,8 @@ pub struct Accepted {
     pub any: bool,
     /// States that `disruptionManagement.pgHealthyRegex` accepts, as Ceph prints them.
     pub states: BTreeSet<String>,
+    /// Any PG that only moves: other OSDs are being emptied at the same time.
+    pub moving: bool,
 }
 
 /// Limits on the number of failures and on durations: flags of `run`.

@@ -43,6 +43,7 @@ impl<A, T: FromIterator<A>> FromIterator<A> for Shared<T> {
     }
 }
 
+#[expect(clippy::into_iter_without_iter, reason = "the value itself has it")]
 impl<'a, T> IntoIterator for &'a Shared<T>
 where
     &'a T: IntoIterator,
@@ -55,6 +56,7 @@ where
     }
 }
 
+#[expect(clippy::into_iter_without_iter, reason = "the value itself has it")]
 impl<'a, T: Clone> IntoIterator for &'a mut Shared<T>
 where
     &'a mut T: IntoIterator,

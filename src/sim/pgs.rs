@@ -62,7 +62,9 @@ impl World {
     /// Returns whether each PG of these OSDs finds other OSDs if they get CRUSH weight 0.
     pub fn removable(&self, osds: &BTreeSet<OsdId>) -> Emptiable {
         let mut without = self.clone();
-        osds.iter().for_each(|osd| without.crush_reweight(*osd, Weight(0)));
+        for osd in osds {
+            without.crush_reweight(*osd, Weight(0));
+        }
         self.finds_places(&names(osds), &without)
     }
 

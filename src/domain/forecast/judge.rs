@@ -140,9 +140,9 @@ fn with_pending(placement: &Placement, ceph: &Ceph) -> BTreeMap<PgId, Move> {
     let mut moves = placement.moves.clone();
     let pending = ceph.pgs.iter().filter(|(_, pg)| pg.state.contains("remapped") && pg.up != pg.acting);
     for (id, pg) in pending {
-        let moved = moves.entry(id.clone());
-        let moved = moved.or_insert_with(|| Move { now: pg.up.clone(), then: pg.up.clone() });
-        moved.now.clone_from(&pg.acting);
+        let entry = moves.entry(id.clone());
+        let way = entry.or_insert_with(|| Move { now: pg.up.clone(), then: pg.up.clone() });
+        way.now.clone_from(&pg.acting);
     }
     moves
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{Ceph, Pg};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::{Accepted, RequireClean};
@@ -93,14 +94,15 @@ pub fn accepted(view: View<'_>) -> Accepted {
     let pattern = view.seen.kube.declaration.pg_healthy_regex.as_deref();
     // An expression that does not compile accepts nothing, as in Rook, which refuses the CephCluster for it.
     let Some(regex) = pattern.and_then(|pattern| regex::Regex::new(pattern).ok()) else {
-        return Accepted { any: view.policy.require_clean == RequireClean::Own, states: BTreeSet::new() };
+        let any = view.policy.require_clean == RequireClean::Own;
+        return Accepted { any, ..Accepted::default() };
     };
     let mut known: BTreeMap<&BTreeSet<String>, String> = BTreeMap::new();
     for pg in view.seen.ceph.pgs.values().filter(|pg| !is_clean(pg)) {
         known.entry(&pg.state).or_insert_with(|| state_text(pg));
     }
     let states = known.into_values().filter(|state| regex.is_match(state)).collect();
-    Accepted { any: view.policy.require_clean == RequireClean::Own, states }
+    Accepted { any: view.policy.require_clean == RequireClean::Own, states, moving: false }
 }
 
 /// Returns whether the owner accepts an unclean PG that is placed elsewhere.
@@ -116,7 +118,8 @@ pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> boo
 /// unclean state.
 pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
     let shares = pg.up.contains(&osd) || pg.acting.contains(&osd);
-    is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))
+    let moves = accepted.moving && passes(Guard::OnlyMoving, only_moves(pg) && has_all_replicas(pg, ceph));
+    moves || is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))
 }
 
 /// Returns whether a PG is active and has only healthy or moving states.

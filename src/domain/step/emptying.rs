@@ -119,7 +119,7 @@ impl Step<'_> {
     fn accepted_to_drop(&self) -> Accepted {
         let accepted = gate::accepted(self.view);
         let moves = self.siblings().any(|(record, slot)| record.is_dropped(slot));
-        Accepted { any: accepted.any || moves, ..accepted }
+        Accepted { moving: moves, ..accepted }
     }
 
     /// Returns the records of the OSDs that leave together with this one, with their slots.
@@ -207,8 +207,8 @@ impl Step<'_> {
         }
         // OSDs that leave together share the places at which they wait.
         let moved = self.siblings().filter_map(|(record, _)| Some(record.empty.as_ref()?.least?.1));
-        let last = moved.chain([since]).max().unwrap_or(since);
-        if !pgs.is_empty() && (now - last).num_minutes() >= STALLED_MINUTES {
+        let moved_at = moved.chain([since]).max().unwrap_or(since);
+        if !pgs.is_empty() && (now - moved_at).num_minutes() >= STALLED_MINUTES {
             return self.quarantine(format!(
                 "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {} PGs are on it. {}",
                 pgs.len(),

@@ -97,13 +97,14 @@ impl World {
 /// Returns two replicas on three hosts, of which one has two OSDs; a person requested that the whole host
 /// leaves.
 ///
-/// The second OSD of the host has a PG, for which the third host has space. The first OSD is empty.
-pub fn removal_of_a_node() -> World {
-    let pool = PoolShape { pgs: 1, size: 2, min_size: 1, data_chunks: None, gib: 1 };
+/// Each of these PGs is on one OSD of the host. The third host has space for them.
+fn node_with_pgs_on(homes: &[OsdId]) -> World {
+    let pgs = u32::try_from(homes.len()).unwrap_or(u32::MAX);
+    let pool = PoolShape { pgs, size: 2, min_size: 1, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::Raw; 2], vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    for placement in world.placements.values_mut() {
-        (placement.home, placement.spare) = (vec![OsdId(1), OsdId(2)], vec![OsdId(3)]);
+    for (placement, home) in world.placements.values_mut().zip(homes) {
+        (placement.home, placement.spare) = (vec![*home, OsdId(2)], vec![OsdId(3)]);
         placement.complete = placement.home.iter().map(|osd| fsid(*osd, 0)).collect();
     }
     for pg in world.lagging() {
@@ -111,4 +112,14 @@ pub fn removal_of_a_node() -> World {
     }
     world.request_removal_of_node(&NodeName(host(0)));
     world
+}
+
+/// Returns a node that leaves with two OSDs, which have a PG each.
+pub fn removal_of_a_node() -> World {
+    node_with_pgs_on(&[OsdId(0), OsdId(1)])
+}
+
+/// Returns a node that leaves with two OSDs, of which the first has no PG.
+pub fn removal_of_a_node_with_one_pg() -> World {
+    node_with_pgs_on(&[OsdId(1)])
 }

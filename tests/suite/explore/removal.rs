@@ -18,8 +18,8 @@ pub(super) const WEIGHED: &str = "to be removed, and Rook resets weights";
 const ALONE: &str = "removed";
 const TWO_REPLICAS: &str = "removed from two replicas, a fault";
 const AGENTS_FAIL: &str = "removed, and its agents fail";
-const NODE: &str = "a node removed";
-const NODE_FAULT: &str = "a node removed, a fault";
+pub(super) const NODE: &str = "a node removed";
+pub(super) const NODE_FAULT: &str = "a node removed, a fault";
 
 /// OSD that gets the data.
 const SPARE: OsdId = OsdId(3);
@@ -124,7 +124,7 @@ pub(super) fn searches() -> Vec<Search> {
         new(ALONE, example::removal, nothing, (0, 0, 0)),
         Search { has_sick: true, ..new(AGENTS_FAIL, agents_fail, nothing, (0, 0, 0)) },
         new(NODE, example::removal_of_a_node, nothing, (0, 0, 0)),
-        new(NODE_FAULT, example::removal_of_a_node, of_a_node, (1, 0, 0)),
+        new(NODE_FAULT, example::removal_of_a_node_with_one_pg, of_a_node, (1, 0, 0)),
         new(TWO_REPLICAS, example::removal_of_two_replicas, of_two_replicas, (1, 0, 0)),
         new(REMOVED, example::removal, everything, (1, 0, 0)),
         Search { freezes_late: true, ..new(FROZEN, example::removal, behind, (1, 1, 0)) },
@@ -218,6 +218,7 @@ fn removal_needs_its_guards() {
     needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
     needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
     needs(|| search(NODE), &[Guard::EmptiedTogether, Guard::OneStopAtATime]);
+    needs(|| search(NODE_FAULT), &[Guard::OnlyMoving]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
 }

@@ -68,7 +68,8 @@ fn generated(seed: u64) -> (World, Accepted) {
         0 => Accepted::default(),
         1 => Accepted { any: true, ..Accepted::default() },
         _ => {
-            Accepted { any: false, states: STATES.into_iter().filter(own_state).map(str::to_owned).collect() }
+            let states = STATES.into_iter().filter(own_state).map(str::to_owned).collect();
+            Accepted { states, ..Accepted::default() }
         }
     };
     (world, accepted)
