@@ -32,8 +32,9 @@ pub use pvcs::{
     pvc_to_be_encrypted, pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
 };
 pub use removal::{
-    removal, removal_alongside_rook, removal_and_migration, removal_of_a_selected_disk,
-    removal_of_two_replicas, removal_to, removal_under_a_rook_that_weighs, removal_without_a_place,
+    directory_with_a_disk, directory_without_a_disk, out_for, removal, removal_alongside_rook,
+    removal_and_migration, removal_of_a_directory, removal_of_a_selected_disk, removal_of_two_replicas,
+    removal_to, removal_under_a_rook_that_weighs, removal_without_a_place,
 };
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};

@@ -88,6 +88,8 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::NotSelectedAgain => removal::SELECTED,
         Guard::WeightsNotReset => removal::WEIGHED,
         Guard::RequestStands => removal::REMOVED,
+        Guard::NoDiskForDirectory => removal::HAS_A_DISK,
+        Guard::OutForLong => removal::OUT_BRIEFLY,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,

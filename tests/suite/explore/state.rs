@@ -162,7 +162,7 @@ impl State {
 
     fn flatten(&mut self) {
         let now = self.world.at;
-        self.flatten_epochs();
+        self.flatten_epochs(now);
         for job in &mut self.world.kube.node_jobs {
             job.created_at = passed(now, job.created_at);
             job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
@@ -261,7 +261,7 @@ impl State {
         }
     }
 
-    fn flatten_epochs(&mut self) {
+    fn flatten_epochs(&mut self, now: DateTime<Utc>) {
         // It only matters whether it is the present boot.
         let raw_up: BTreeMap<OsdId, Epoch> =
             self.world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.up_from)).collect();
@@ -277,6 +277,7 @@ impl State {
         for slot in ceph.slots.values_mut() {
             rank(&mut slot.up_from);
             rank(&mut slot.down_at);
+            slot.down_since = slot.down_since.filter(|_| !slot.up).map(|at| passed(now, at));
         }
         ceph.pgs.values_mut().for_each(|pg| rank(&mut pg.reported_epoch));
         self.world.placements.values_mut().for_each(|placement| rank(&mut placement.changed));
