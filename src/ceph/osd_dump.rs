@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
@@ -42,6 +43,8 @@ struct OsdDump {
     max_osd: u32,
     pools: Vec<PoolEntry>,
     osds: Vec<OsdEntry>,
+    #[serde(default)]
+    osd_xinfo: Vec<XinfoEntry>,
     pg_upmap_items: Vec<UpmapEntry>,
     erasure_code_profiles: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -77,6 +80,12 @@ struct OsdEntry {
 }
 
 #[derive(Deserialize)]
+struct XinfoEntry {
+    osd: OsdId,
+    down_stamp: String,
+}
+
+#[derive(Deserialize)]
 struct UpmapEntry {
     pgid: PgId,
     mappings: Vec<Mapping>,
@@ -95,6 +104,8 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
     let answer: OsdDump = serde_json::from_slice(answer)?;
     let profiles = answer.erasure_code_profiles;
+    let down = answer.osd_xinfo.iter().filter_map(|entry| Some((entry.osd, time(&entry.down_stamp)?)));
+    let down: BTreeMap<OsdId, DateTime<Utc>> = down.collect();
     Ok(OsdMap {
         fsid: answer.fsid,
         epoch: answer.epoch,
@@ -105,7 +116,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         pools: answer.pools.into_iter().map(|entry| (entry.pool, pool(entry, &profiles))).collect(),
         marked_new: answer.osds.iter().filter(|osd| is_marked_new(osd)).map(|osd| osd.osd).collect(),
         max_osd: answer.max_osd,
-        slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry))).collect(),
+        slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry, &down))).collect(),
         upmaps: answer.pg_upmap_items.into_iter().map(upmap).collect(),
     })
 }
@@ -129,7 +140,14 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
     }
 }
 
-fn slot(entry: &OsdEntry) -> Slot {
+/// Returns a time of the osdmap; `None` if it is not one: `0.000000` for an OSD that never went down
+/// (`utime_t::localtime`, src/include/utime.h, 16.2.15).
+fn time(stamp: &str) -> Option<DateTime<Utc>> {
+    let parsed = DateTime::parse_from_str(stamp, "%Y-%m-%dT%H:%M:%S%.f%z");
+    parsed.ok().map(|at| at.with_timezone(&Utc))
+}
+
+fn slot(entry: &OsdEntry, down: &BTreeMap<OsdId, DateTime<Utc>>) -> Slot {
     let has = |state: &str| entry.state.contains(state);
     Slot {
         state: state(entry),
@@ -140,6 +158,7 @@ fn slot(entry: &OsdEntry) -> Slot {
         primary_affinity: Weight::from_decimal(entry.primary_affinity),
         up_from: entry.up_from,
         down_at: entry.down_at,
+        down_since: down.get(&entry.osd).copied(),
         noout: has("noout"),
         noin: has("noin"),
         auto_out: has("autoout"),
@@ -314,6 +333,23 @@ pub(super) mod tests {
             let (coded, other) = (&map.pools[&coded], &map.pools[&1]);
             assert_eq!((coded.data_chunks, coded.size, other.data_chunks), (Some(2), 3, None), "{release}");
         }
+    }
+
+    #[test]
+    fn down_stamp_is_a_time_or_unknown() {
+        let at = time("2026-11-26T07:08:09.123456+0100").unwrap();
+        assert_eq!(at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true), "2026-11-26T06:08:09.123456Z");
+        assert_eq!(time("2026-11-26T06:08:09.123456+0000"), Some(at));
+        assert_eq!(time("0.000000"), None);
+        let mut answer: serde_json::Value =
+            serde_json::from_slice(&answer("16.2.15", "osd-dump.down")).unwrap();
+        answer["osd_xinfo"] = serde_json::json!([
+            {"osd": 0, "down_stamp": "0.000000", "old_weight": 0},
+            {"osd": 1, "down_stamp": "2026-11-26T06:08:09.123456+0000", "old_weight": 0},
+        ]);
+        let map = parse(answer.to_string().as_bytes()).unwrap();
+        assert_eq!(osd_1(&map).down_since, Some(at));
+        assert_eq!(map.slots[&OsdId(0)].down_since, None);
     }
 
     #[test]

@@ -72,6 +72,21 @@ pub struct RunArgs {
     /// reports the requests, and removes no OSD.
     #[arg(long, hide_short_help = true)]
     pub removals: bool,
+    /// Remove an OSD in a directory if its node has no available disk for it.
+    ///
+    /// The OSD is emptied first, and its directory is deleted. The run must be confirmed. Without this
+    /// option, such an OSD is reported and stays as it is. Needs --removals.
+    #[arg(long, hide_short_help = true, requires = "removals")]
+    pub drop_directories: bool,
+    /// Remove OSDs that have been down and out for a long time.
+    ///
+    /// Only if all their data is on other OSDs. Their disks are left as they are. Needs --removals.
+    #[arg(long, hide_short_help = true, requires = "removals")]
+    pub remove_out: bool,
+    /// Minutes for which an OSD must have been down before --remove-out removes it.
+    #[arg(long, value_name = "MINUTES", default_value_t = 60, hide_short_help = true)]
+    #[arg(value_parser = value_parser!(u32).range(10..=43200))]
+    pub remove_out_after: u32,
     /// Show the migration in the status of the CephCluster.
     ///
     /// The status has the phase Progressing, a message, the number of pending OSDs, and the stores. Phase and
@@ -217,6 +232,8 @@ impl RunArgs {
             scales_operator: self.scale_operator,
             allows_refused: self.allow_refused,
             removals: self.removals,
+            drop_directories: self.drop_directories,
+            remove_out: self.remove_out.then(|| TimeDelta::minutes(i64::from(self.remove_out_after))),
             cluster_status: self.cluster_status,
             deployment_by: match self.deployment_by {
                 DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::commands::remove::conflict;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::OsdId;
-use crate::domain::removal::Requests;
+use crate::domain::removal::{Cause, Requests};
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::{K8s, request_key};
 use crate::live::{Ledgers, kube_failure};
@@ -29,6 +29,9 @@ pub(super) async fn keep(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
         let why = format!("{osd} has no request for its removal. See: osd-migrate -n NAMESPACE status");
         return failed(&names.complete(&why), Exit::Refused);
     }
+    if let Some(why) = osds.iter().find_map(|osd| by_switch(*osd, &requests, &ledger)) {
+        return failed(&names.complete(&why), Exit::Refused);
+    }
     let withdrawn: BTreeSet<OsdId> = osds.iter().copied().collect();
     if let Err(error) = k8s.withdraw_requests(&withdrawn).await {
         return conflict(error, &k8s);
@@ -45,6 +48,20 @@ pub(super) async fn keep(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
         return Exit::Finished;
     }
     failed(&names.complete(&late.join("; ")), Exit::Refused)
+}
+
+/// Returns how to keep an OSD that a switch of the run removes: there is no request to withdraw.
+fn by_switch(osd: OsdId, requests: &Requests, ledger: &Ledger) -> Option<String> {
+    let removal = ledger.records.get(&osd)?.removal().filter(|_| !requests.removals.contains_key(&osd))?;
+    let switch = match removal.cause {
+        Cause::Request => return None,
+        Cause::Out => "run.removeOut",
+        Cause::Directory => "run.dropDirectories",
+    };
+    Some(format!(
+        "{osd} is removed without a request, because {switch} is on. To keep it, switch that off, or leave the OSD out \
+         (run.skip), and start a run: the run restores its CRUSH weight if it is not stopped yet"
+    ))
 }
 
 /// Returns whether a request for the OSD is stored, even one that can't be read, or its removal has begun.

@@ -162,6 +162,7 @@ async fn measured(k8s: &K8s) -> Option<u64> {
 
 /// Returns the stable names of devices that an inspection has proven.
 fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
+    let is_on_disk = |record: &&Record| record.removed_directory().is_none();
     let name = |record: &Record| Some((record.osd, record.evidence.as_ref()?.device.stable_name()));
-    ledger.records.values().filter_map(name).collect()
+    ledger.records.values().filter(is_on_disk).filter_map(name).collect()
 }

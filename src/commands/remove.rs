@@ -81,12 +81,18 @@ fn to_remove(
         return Err(why);
     }
     let fsid = fsid_of(osd, slot)?;
-    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::removable(osd, keep_id, seen) {
+    let gate = gate::first_of([gate::removable(osd, keep_id, seen), gate::fits_place(osd, disk, seen)]);
+    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate {
         return Err(format!("{reason} [{}]", reason.code()));
     }
     let metadata = slot.metadata.as_ref();
-    let devices = metadata.map(|known| {
-        if known.stable_devices.is_empty() { known.devices.join(" ") } else { known.stable_devices.join(" ") }
+    let directory = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.data_dir.clone());
+    // The disk below a directory is the node's own.
+    let devices = directory.or_else(|| {
+        metadata.map(|known| {
+            let is_named = !known.stable_devices.is_empty();
+            if is_named { known.stable_devices.join(" ") } else { known.devices.join(" ") }
+        })
     });
     Ok(ToRemove {
         osd,
@@ -194,7 +200,13 @@ mod tests {
         assert!(why.contains("it has no Deployment") && why.ends_with(" [not-removable]"), "{why}");
         let mut directory = seen();
         directory.kube.daemons.get_mut(&ONE).unwrap().data_dir = Some("/var/lib/rook/osd1".to_owned());
-        assert!(wrong(ONE, &directory).contains("it is in a directory of its node"));
+        let marked = to_remove(ONE, (DiskAfter::Mark, false), &ledger, &directory).unwrap_err();
+        assert!(marked.contains("only a disk gets a mark"), "{marked}");
+        let found = wiped(ONE, &ledger, &directory).unwrap();
+        assert_eq!(found.devices.as_deref(), Some("/var/lib/rook/osd1"));
+        directory.kube.declaration.storage.directories = ["/var/lib/rook".to_owned()].into();
+        let why = wrong(ONE, &directory);
+        assert!(why.contains("/var/lib/rook of osd.1") && why.ends_with(" [directory-declared]"), "{why}");
     }
 
     #[test]

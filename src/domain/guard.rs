@@ -205,6 +205,10 @@ guards! {
     StillWanted,
     /// An OSD is removed only if a person requested the removal of this fsid.
     RequestStands,
+    /// An OSD in a directory is removed without a request only if its node has no disk for it.
+    NoDiskForDirectory,
+    /// An OSD is removed without a request only if it has been down and out for the configured time.
+    OutForLong,
     /// An available disk is recorded only on a node that is still to get new OSDs.
     NodeStillChosen,
     /// An available disk is recorded once: not while a record uses it, nor after it became an OSD.

@@ -12,6 +12,7 @@ use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId, Role};
 use super::places::Place;
 use super::plan::{
     Disks, Onto, candidates, changed, databases, directories, host_of, line_of_osd, line_of_pvcs, removals,
+    unrequested_removals,
 };
 use super::policy::Policy;
 use super::removal::DiskAfter;
@@ -109,7 +110,10 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
     let mut directories = directories(view);
     let mut databases = databases(view);
     let needs = [lacking(&directories), lacking(&databases)].into_iter().flatten().collect();
-    let Previews { mut now, emptied } = previews(&needs, view);
+    // A first preview shows what the switches would remove if the run was confirmed.
+    let confirmed = Policy { confirmed: true, ..policy.clone() };
+    let by_switch = removed_by_switch(View { policy: &confirmed, ..view });
+    let Previews { mut now, emptied } = previews(&needs, &by_switch, view);
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
@@ -119,7 +123,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let removal = removal_of(osd, record, view);
+            let removal = removal_of(osd, record, view).or_else(|| by_switch.get(&osd).copied());
             let kind = class.migrates().filter(|_| removal.is_none());
             let target = classify::target_of(osd, seen).filter(|_| kind.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
@@ -167,8 +171,14 @@ fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<Dis
     if let Some(record) = record {
         return record.removal().map(|removal| removal.disk);
     }
-    let requested = view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?);
-    requested.map(|request| request.disk)
+    view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?).map(|request| request.disk)
+}
+
+/// Returns the OSDs without a record that switches of the run remove, and what becomes of their disks.
+fn removed_by_switch(view: View<'_>) -> BTreeMap<OsdId, DiskAfter> {
+    let is_free = |osd: &OsdId| !view.ledger.records.contains_key(osd);
+    let all = unrequested_removals(view).into_iter().filter(|(osd, _)| is_free(osd));
+    all.map(|(osd, request)| (osd, request.disk)).collect()
 }
 
 fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {
@@ -235,17 +245,23 @@ struct Previews {
 /// Returns the state of the open records and of the OSDs to migrate, in the order of migration.
 ///
 /// `needs`: why an OSD that needs another disk has none.
-fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> Previews {
+/// `by_switch`: OSDs that are removed without a request.
+fn previews(
+    needs: &BTreeMap<OsdId, &Reason>,
+    by_switch: &BTreeMap<OsdId, DiskAfter>,
+    view: View<'_>,
+) -> Previews {
     let mut found: BTreeMap<OsdId, Now> =
         view.ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
     let mut emptied = BTreeSet::new();
     let own = Own::of(&gate::accepted(view), view.seen);
     let for_all = for_all(&own, view);
     let first = view.ledger.in_flight().map(|record| record.osd).next();
-    let (removals, mut first) = removals(&own, first, view);
+    let confirmed = Policy { confirmed: true, ..view.policy.clone() };
+    let (removals, mut first) = removals(&own, first, View { policy: &confirmed, ..view });
     found.extend(removals.into_iter().map(|(osd, gate)| (osd, of_removal(gate))));
     for (osd, _) in candidates(view) {
-        let Some(node) = view.node_of(osd) else {
+        let Some(node) = view.node_of(osd).filter(|_| !by_switch.contains_key(&osd)) else {
             continue;
         };
         let changed = changed(osd, view);

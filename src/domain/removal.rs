@@ -96,6 +96,9 @@ pub struct Removal {
     pub keep_id: bool,
     /// All OSDs of its node are removed, and the CRUSH host with the last of them.
     pub whole_node: bool,
+    /// Directory of its node that the OSD is in; `None` if it is on a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Why its disk was left as it is, if it could not be wiped.
     pub left: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Declaration of new OSDs: nodes, disks and layout (`spec.storage`), and where OSDs may run
 //! (`spec.placement`). Values are as declared, nothing is resolved yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::device_set::DeviceSet;
 use super::osd::Weight;
@@ -21,6 +21,8 @@ pub struct Storage {
     pub crush_root: String,
     /// `storageClassDeviceSets[]`, in the order declared.
     pub sets: Vec<DeviceSet>,
+    /// Paths of `directories[]`, also those of single nodes: Rook up to 1.2 creates OSDs in them.
+    pub directories: BTreeSet<String>,
     /// `placement.all` and `placement.osd`, merged as Rook merges them.
     pub placement: Placement,
 }

@@ -1,9 +1,11 @@
 //! Sentences about saves of the ledger, for the log, the status, events and the rehearsal.
 
 use crate::domain::gate::names;
+use crate::domain::inspection::{Evidence, Proof};
 use crate::domain::ledger::{Ledger, Record, Strategy};
 use crate::domain::next::{Saving, uncleared};
 use crate::domain::osd::OsdId;
+use crate::domain::removal::Cause;
 use crate::domain::units::size;
 
 /// Returns the sentence about a save that was stored.
@@ -70,8 +72,15 @@ pub(super) fn is_detail(why: &Saving) -> bool {
 
 fn recorded(record: &Record) -> String {
     let Record { osd, node, class, target, .. } = record;
-    match record.strategy {
-        Strategy::Removal(_) => format!("{osd}: removal started on node {node}, as requested"),
+    match &record.strategy {
+        Strategy::Removal(removal) => {
+            let why = match removal.cause {
+                Cause::Request => "as requested",
+                Cause::Out => "since it has been down and out for a long time",
+                Cause::Directory => "since it is in a directory, and its node has no disk for it",
+            };
+            format!("{osd}: removal started on node {node}, {why}")
+        }
         Strategy::New { .. } => {
             format!("{osd}: creation started on an available disk of node {node}: {target}")
         }
@@ -105,6 +114,11 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Attempt { after: None, task } => return format!("Job to {task} is next"),
         Saving::Proof => match record.and_then(|record| record.evidence.as_ref()) {
+            Some(Evidence { proof: Proof::Directory { path, .. }, .. })
+                if record.is_some_and(Record::is_removal) =>
+            {
+                return format!("its directory is proven: {path}");
+            }
             Some(evidence) => {
                 let device = &evidence.device;
                 return format!("its disk is proven: {}, {}", device.stable_name(), size(device.size_bytes));

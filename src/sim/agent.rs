@@ -165,6 +165,11 @@ impl World {
         if self.is_run(disk) {
             return self.fails(job, NodeProblem::Failed("the directory is in use".to_owned()));
         }
+        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
+        let is_given_up = request.after.is_none() || slot == Some(SlotState::Destroyed);
+        if !passes(Guard::AgentSlotDestroyed, is_given_up) {
+            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
+        }
         let proven = match (&request.evidence, &disk.proof) {
             (Some(evidence), Some(seen)) => old_is_proven(request, evidence, seen),
             (None, _) | (_, None) => Err("no proof".to_owned()),

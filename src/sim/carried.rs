@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::inspection::{Content, Evidence, Inspection, KernelDisk, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
-use crate::domain::osd::{Mode, OsdFsid};
+use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid};
 use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::same_disk::{candidates, same_content_for, same_for};
 use crate::domain::proof::verdict::{Verdict, unless_unreadable, verdict};
@@ -26,7 +26,9 @@ impl World {
         if request.looks_for_blank() {
             return self.inspect_new(request);
         }
+        let is_removed = request.after.is_some();
         let found = match (&request.evidence, &request.directory) {
+            (_, Some(_)) if is_removed => self.directory_of(request),
             (None, None) => {
                 self.disks.iter().filter(|(name, _)| self.is_given(request, name)).find(|(_, disk)| {
                     disk.node == request.node && fsid_on(&disk.content) == Some(request.old)
@@ -41,7 +43,9 @@ impl World {
         let carrier = if request.directory.is_some() { self.directory_of(request) } else { found };
         let carrier = carrier.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old));
         let evidence = found.zip(carrier).and_then(|((_, disk), (_, carrier))| {
-            let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
+            let is_directory = is_removed && request.directory.is_some();
+            let device = if is_directory { DeviceIdentity::none() } else { disk.identity.clone() };
+            let usable_bytes = device.size_bytes;
             Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, auxiliary: Vec::new() })
         });
         let evidence = evidence.and_then(|evidence| match self.with_part(request, evidence) {
@@ -58,14 +62,14 @@ impl World {
             wal_path: None,
         });
         // The kernel's view of the disk matters only for what the CephCluster selects.
-        let of_removed = found.filter(|_| request.after.is_some());
+        let of_removed = found.filter(|_| is_removed && request.directory.is_none());
         let kernel = of_removed.map(|(name, disk)| kernel_disk(name, disk));
         Inspection { content, evidence, capability: able(), volume, kernel }
     }
 
     pub(super) fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
         let device = match (&request.directory, &request.evidence) {
-            (Some(directory), _) => &directory.onto,
+            (Some(directory), _) => directory.onto.as_ref()?,
             (None, Some(evidence)) => &evidence.device,
             (None, None) => return None,
         };

@@ -283,10 +283,12 @@ impl World {
 
     /// Marks an OSD down: its daemon ended, or the mons receive nothing from it.
     pub fn osd_down(&mut self, osd: OsdId) {
-        let epoch = self.next_epoch();
+        let (epoch, at) = (self.next_epoch(), self.at);
         let is_new = self.marked_new.contains(&osd);
         if let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| slot.up) {
             (slot.up, slot.down_at) = (false, epoch);
+            // Worlds without the time of earlier downs do not need it: it would only multiply their states.
+            slot.down_since = slot.down_since.map(|_| at);
             if is_new {
                 slot.state = SlotState::New;
             }
@@ -333,6 +335,7 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
         primary_affinity: Weight::ONE,
         up_from: Epoch(0),
         down_at: Epoch(0),
+        down_since: None,
         noout: false,
         noin: false,
         auto_out: false,

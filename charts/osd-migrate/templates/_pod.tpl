@@ -239,6 +239,8 @@ volumes:
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}
 {{- if ne .empty "thin" }}{{ $args = concat $args (list "--empty" .empty) }}{{ end -}}
+{{- if .dropDirectories }}{{ $args = append $args "--drop-directories" }}{{ end -}}
+{{- if .removeOut }}{{ $args = concat $args (list "--remove-out" "--remove-out-after" (.removeOutAfter | toString)) }}{{ end -}}
 {{- if ne (int .failureLimit) 1 }}{{ $args = concat $args (list "--failure-limit" (.failureLimit | toString)) }}{{ end -}}
 {{- if ne .startLimit "15m" }}{{ $args = concat $args (list "--start-limit" .startLimit) }}{{ end -}}
 {{- if ne .nooutLimit "15m" }}{{ $args = concat $args (list "--noout-limit" .nooutLimit) }}{{ end -}}

@@ -31,13 +31,14 @@ pub use data::{
 pub use emptied::{emptiable, emptied, safe_to_destroy};
 pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new};
-pub use node::of_node;
+pub use node::{node_answers, of_node};
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;
 pub use reason::Reason;
 pub use removal::{
-    before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, removable, removed_together,
+    before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, fits_place, removable,
+    removed_together,
 };
 pub use rook::{
     Fenced, can_be_fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced,

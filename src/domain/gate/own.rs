@@ -7,7 +7,7 @@ use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{unstoppable, without_redundancy};
 use super::emptied::emptied;
-use super::node::{node_ready, not_cordoned};
+use super::node::{node_answers, node_ready, not_cordoned};
 use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
 use super::{Reason, data};
@@ -106,6 +106,8 @@ impl<'a> Own<'a> {
         let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());
         first_not_open([
             if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
+            // Its stop would wait for the pod, and other OSDs for its stop.
+            if is_dead { node_answers(osd, self.seen) } else { Gate::Open },
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
         ])

@@ -127,6 +127,20 @@ pub enum Reason {
         /// declaration that selects the disk, in words
         selected: String,
     },
+    /// The pod of a dead OSD is bound to a node that does not answer.
+    NodeLost {
+        /// OSD that is to be removed
+        osd: OsdId,
+        /// node that does not answer
+        node: NodeName,
+    },
+    /// The CephCluster declares the directory of an OSD that is to be removed.
+    DirectoryDeclared {
+        /// OSD that is to be removed
+        osd: OsdId,
+        /// path in `spec.storage.directories`
+        path: String,
+    },
     /// A running Rook would reset the CRUSH weight of an OSD that is to be empty.
     RookResetsWeights {
         /// name of the CephCluster

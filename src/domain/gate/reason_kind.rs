@@ -34,6 +34,7 @@ impl Reason {
             | Self::EmptyingUnknown { .. }
             | Self::NotRemovable { .. }
             | Self::StillSelected { .. }
+            | Self::DirectoryDeclared { .. }
             | Self::RookResetsWeights { .. }
             | Self::Down { .. }
             | Self::AgentAtWork { .. }
@@ -55,6 +56,7 @@ impl Reason {
             | Self::AmbiguousObjects { .. }
             | Self::KeyRotation { .. }
             | Self::NodeNotReady { .. }
+            | Self::NodeLost { .. }
             | Self::NodeCordoned { .. }
             | Self::StartedExternally
             | Self::RolloutInProgress { .. }
@@ -84,6 +86,7 @@ impl Reason {
                 | Self::CannotBeEmptied { .. }
                 | Self::NotRemovable { .. }
                 | Self::StillSelected { .. }
+                | Self::DirectoryDeclared { .. }
                 | Self::RookResetsWeights { .. }
                 | Self::External
                 | Self::ChangedSincePlan { .. }
@@ -103,7 +106,7 @@ impl Reason {
             Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
             Self::CannotBeEmptied { .. } | Self::EmptyingUnknown { .. } => Guard::CanBeEmptied,
-            Self::StillSelected { .. } => Guard::NotSelectedAgain,
+            Self::StillSelected { .. } | Self::DirectoryDeclared { .. } => Guard::NotSelectedAgain,
             Self::RookResetsWeights { .. } => Guard::WeightsNotReset,
             Self::OtherReplicaMissing { .. } => Guard::OnlyOursMissing,
             Self::Full { .. } => Guard::NotFull,
@@ -140,6 +143,7 @@ impl Reason {
             | Self::PdbExcludesOsd { .. }
             | Self::Queued { .. }
             | Self::NeedsDevice { .. }
+            | Self::NodeLost { .. }
             | Self::DisksNotInspected { .. }
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }

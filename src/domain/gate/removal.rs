@@ -11,7 +11,7 @@ use super::{Reason, rook};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
-use crate::domain::removal::RemovalRequest;
+use crate::domain::removal::{DiskAfter, RemovalRequest};
 use crate::domain::view::View;
 use std::collections::BTreeSet;
 
@@ -25,9 +25,6 @@ pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
         Some(daemon) if daemon.on_pvcs.is_some() => {
             "it is on a PersistentVolumeClaim, and Rook would create it again. Lower the count of its device set, and \
              remove it with Rook's own Job (rook ceph osd remove)"
-        }
-        Some(daemon) if daemon.data_dir.is_some() => {
-            "it is in a directory of its node. Migrate it to a disk first, or remove it by hand"
         }
         Some(_) if keep_id && is_up => {
             "it is up, and only an OSD that is dead is replaced under its id. Stop it, or migrate it in place"
@@ -50,6 +47,27 @@ pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
     };
     let others = of_node.filter(|(other, request)| stands(**other, request)).map(|(other, _)| *other);
     others.chain([osd]).collect()
+}
+
+/// Returns the gate that is open if this can become of what the OSD is on: a directory gets no mark, and it
+/// is removed only if no Rook would fill it again.
+pub fn fits_place(osd: OsdId, disk: DiskAfter, seen: &Observation) -> Gate {
+    let Some(path) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.data_dir.as_ref()) else {
+        return Gate::Open;
+    };
+    if disk == DiskAfter::Mark {
+        let why = "it is in a directory, and only a disk gets a mark. Use --disk wipe (the directory is deleted), or \
+                   --disk leave";
+        return Gate::Shut(Reason::NotRemovable { osd, why: why.to_owned() });
+    }
+    // Rook up to 1.2 creates an OSD `osd<id>` in each declared directory
+    // (pkg/daemon/ceph/osd/daemon.go, `getDataDirs`, v1.2.7).
+    let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+    let declared = &seen.kube.declaration.storage.directories;
+    let selected = declared.iter().find(|declared| *declared == path || Some(declared.as_str()) == parent);
+    selected
+        .map_or(Gate::Open, |selected| Gate::Shut(Reason::DirectoryDeclared { osd, path: selected.clone() }))
+        .guarded()
 }
 
 /// Returns the gate before the removal of any OSD, except for the PGs.

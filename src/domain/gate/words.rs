@@ -94,6 +94,18 @@ impl fmt::Display for Reason {
                  again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {osd} --disk mark --confirm \
                  yes-really-remove-osds"
             ),
+            Self::NodeLost { osd, node } => write!(
+                f,
+                "the pod of {osd} is still bound to node {node}, which does not answer. If the node is off permanently: \
+                 kubectl delete node {node}. If it is off for now: kubectl taint nodes {node} \
+                 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Never delete the pod by force: the node may \
+                 be alive"
+            ),
+            Self::DirectoryDeclared { osd, path } => write!(
+                f,
+                "the CephCluster declares the directory {path} of {osd} (spec.storage.directories), so a Rook up to 1.2 \
+                 would create an OSD in it again. Take it out of spec.storage"
+            ),
             Self::RookResetsWeights { cluster } => write!(
                 f,
                 "Rook resets CRUSH weights of 0 (spec.storage.allowOsdCrushWeightUpdate is true). Switch that off while \
@@ -277,7 +289,8 @@ impl fmt::Display for Reason {
                 f,
                 "its data is in a directory, and node {node} has no available disk for it. Attach a whole disk of at \
                  least {} that the CephCluster selects ({selected}). To see why other disks are rejected: osd-migrate -n \
-                 NAMESPACE plan --inventory",
+                 NAMESPACE plan --inventory. To have it emptied and removed instead: set run.dropDirectories and \
+                 remove.enabled",
                 size_at_least(*bytes)
             ),
             Self::NoDatabaseDevice { node, why } => {

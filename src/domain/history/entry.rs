@@ -164,7 +164,8 @@ impl Entry {
         let moved_bytes = course.moved_bytes();
         let directory = match &record.strategy {
             Strategy::Directory { path, .. } => Some(path.clone()),
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => None,
+            Strategy::Removal(removal) => removal.directory.clone(),
+            Strategy::InPlace | Strategy::New { .. } => None,
         };
         let outcome = Outcome::of(record);
         let last_note = course.notes.last().map(|note| note.why.clone());

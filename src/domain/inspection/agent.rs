@@ -31,7 +31,8 @@ pub enum NodeTask {
     /// Restores the slot of a finished OSD that was destroyed while the disk carried it: `osd new` with that
     /// fsid and the disk's own key.
     RestoreSlot,
-    /// Removes the old directory, after another proof. The OSD was recreated on another device and is clean.
+    /// Removes the old directory, after another proof. The OSD was recreated on another device and is clean,
+    /// or it is removed, and its slot is destroyed.
     Clear,
     /// Wipes the proven device of an OSD that is removed, and marks it if that is requested.
     ///
@@ -107,7 +108,7 @@ pub struct NodeRequest {
     /// State that the device of a removed OSD gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DiskAfter>,
-    /// Directory of the old OSD on the host, if the OSD is in a directory and is to be recreated elsewhere.
+    /// Directory of the old OSD on the host, if the OSD is in a directory.
     #[serde(default)]
     pub directory: Option<Directory>,
     /// PVCs of the OSD, if it is on PVCs. The agent's pod has their devices, and the agent searches no other.
@@ -140,13 +141,14 @@ impl NodeRequest {
     }
 }
 
-/// OSD in a directory, and the available device on which its id is recreated.
+/// Directory of an OSD, and the available device on which its id is recreated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Directory {
     /// Path on the host, as its Deployment mounts it.
     pub path: String,
-    /// Device for the recreated OSD.
-    pub onto: DeviceIdentity,
+    /// Device for the recreated OSD; `None` if the OSD is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<DeviceIdentity>,
 }
 
 impl Directory {

@@ -44,6 +44,10 @@ pub enum Strategy {
 const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
                             ceph-volume lvm zap DEVICE, on its node in Ceph's image";
 
+/// Why the directory of a dead OSD is left as it is.
+const DIRECTORY_LEFT_BY_DEAD: &str =
+    "the OSD was down, so its directory was not read. Delete it by hand if nothing in it is needed";
+
 /// One OSD's migration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Record {
@@ -163,7 +167,8 @@ impl Record {
     /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.
     pub fn note_dead(&mut self, at: DateTime<Utc>) {
         if let Strategy::Removal(removal) = &mut self.strategy {
-            (removal.dead, removal.left) = (true, Some(LEFT_BY_DEAD.to_owned()));
+            let left = if removal.directory.is_some() { DIRECTORY_LEFT_BY_DEAD } else { LEFT_BY_DEAD };
+            (removal.dead, removal.left) = (true, Some(left.to_owned()));
         }
         let empty = self.empty.get_or_insert_default();
         empty.intended_at.get_or_insert(at);
@@ -186,10 +191,16 @@ impl Record {
         self.down_since.is_some() || self.new.is_some()
     }
 
+    /// Returns the directory of an OSD that is removed; `None` if it is on a disk, or not removed.
+    pub fn removed_directory(&self) -> Option<&String> {
+        self.removal().and_then(|removal| removal.directory.as_ref())
+    }
+
     /// Returns the disk that the record reserves: no other OSD is created on it.
     pub fn device(&self) -> Option<&DeviceIdentity> {
         match &self.strategy {
             Strategy::Directory { onto, .. } => Some(onto),
+            Strategy::Removal(Removal { directory: Some(_), .. }) => None,
             Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => {
                 self.evidence.as_ref().map(|evidence| &evidence.device)
             }

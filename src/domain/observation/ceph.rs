@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::osd::{ClusterFsid, CrushItem, Epoch, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
 use crate::domain::shared::Shared;
 
@@ -124,6 +126,8 @@ pub struct Slot {
     pub up_from: Epoch,
     /// Epoch in which the daemon last went down.
     pub down_at: Epoch,
+    /// When the daemon last went down (`osd_xinfo.down_stamp`). None if it never did, or that is not known.
+    pub down_since: Option<DateTime<Utc>>,
     /// Per-OSD flag `noout` is set.
     pub noout: bool,
     /// Per-OSD flag `noin` is set.

@@ -27,6 +27,12 @@ pub struct DeviceIdentity {
 }
 
 impl DeviceIdentity {
+    /// Returns the identity of no device: an OSD in a directory that is removed has no device of its own.
+    pub fn none() -> Self {
+        let (by_id, by_path) = (BTreeSet::new(), BTreeSet::new());
+        Self { by_id, by_path, serial: None, wwn: None, size_bytes: 0 }
+    }
+
     /// Returns whether `seen` is this device.
     ///
     /// Every trait that was known before and is known now must agree, and the size always. If one of by-id,

@@ -14,7 +14,7 @@ pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
     let mut found: Vec<_> = classify::classify(view.seen)
         .into_iter()
         .filter(|(osd, class)| {
-            let is_free = !view.ledger.records.contains_key(osd) && !removals::is_requested(*osd, view);
+            let is_free = !view.ledger.records.contains_key(osd) && !removals::is_to_be_removed(*osd, view);
             class.migrates().is_some() && view.selects(*osd) && is_free
         })
         .collect();

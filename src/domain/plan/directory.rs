@@ -62,6 +62,16 @@ pub(super) fn next(candidate: Candidate, view: View<'_>) -> Result<Next, Reason>
     Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
 }
 
+/// Returns the disk of its node that the OSD would get, or why there is none; `None` if this run does not know
+/// the node's disks yet.
+pub(super) fn known_disk(osd: OsdId, view: View<'_>) -> Option<Result<Onto, Reason>> {
+    let node = view.node_of(osd)?;
+    let nodes::KnownDisks::Disks(work, inventory) = nodes::known(node, view) else { return None };
+    let processed = available::process(node, inventory, view);
+    let disks = available::available_disks(view.ledger, node, Some(work), &processed);
+    Some(choose(osd, node, disks, view.seen))
+}
+
 /// Chooses the smallest disk that is large enough for the OSD's data.
 ///
 /// Larger disks are left for OSDs that need them.

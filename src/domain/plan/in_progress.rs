@@ -3,6 +3,7 @@
 use super::nodes;
 use super::removals;
 use super::rest::Rest;
+use super::unrequested;
 use super::wanted::is_wanted;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Wait};
@@ -30,6 +31,14 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 fn of_records(view: View<'_>) -> Option<Next> {
     let mut wait = None;
     for record in view.ledger.in_flight() {
+        match unrequested::inventory(record, view) {
+            Some(next @ Next::Wait(_)) => {
+                wait = wait.or(Some(next));
+                continue;
+            }
+            Some(next) => return Some(next),
+            None => {}
+        }
         let is_wanted = is_wanted(record, view);
         let step = Step::of(record, is_wanted, view);
         let next = match gate::held(view) {

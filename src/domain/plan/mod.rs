@@ -6,7 +6,7 @@
 //! | `rest` | what a rule leaves to those below |
 //! | `lost_ledger`, `owner_fence`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
-//! | `removals` | OSDs that people requested to be removed |
+//! | `removals`, `unrequested` | OSDs to be removed: by a request, or by a switch of the run |
 //! | `candidates`, `next_osd` | the next OSD to migrate |
 //! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `database`, `record` | its record |
@@ -44,6 +44,7 @@ mod removals;
 mod rest;
 mod rules;
 mod tolerate;
+mod unrequested;
 mod wanted;
 
 pub use approved::{changed, line_of_osd, unmatched};
@@ -58,5 +59,6 @@ pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
 pub use removals::{previews as removals, requested as requested_removals};
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
+pub use unrequested::all as unrequested_removals;
 
 pub use super::temporary::flags::before_halt;

@@ -1,9 +1,11 @@
-//! Removals: OSDs that people requested to be removed, one after the other, before any migration.
+//! Removals: OSDs that people requested to be removed, and those that a switch of the run removes, one after
+//! the other, before any migration.
 
 use std::collections::BTreeSet;
 
 use super::existing_osd::{self, Candidate, Way};
 use super::rest::Rest;
+use super::unrequested;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, passes};
@@ -32,9 +34,14 @@ pub fn requested(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest
 }
 
 /// Returns whether the removal of an OSD is requested: it is not migrated.
-pub(super) fn is_requested(osd: OsdId, view: View<'_>) -> bool {
+fn is_requested(osd: OsdId, view: View<'_>) -> bool {
     let fsid = view.slot(osd).and_then(|slot| slot.fsid);
     fsid.is_some_and(|fsid| view.seen.kube.requests.of(osd, fsid).is_some())
+}
+
+/// Returns whether an OSD is to be removed, by a request or by a switch of the run: it is not migrated.
+pub(super) fn is_to_be_removed(osd: OsdId, view: View<'_>) -> bool {
+    is_requested(osd, view) || unrequested::cause(osd, view).is_some()
 }
 
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
@@ -44,8 +51,11 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         |request: &RemovalRequest| record.removal().is_some_and(|removal| removal.is_as_in(request));
     // A dead OSD that is up again is removed as one that serves, with a new record.
     let revived = record.is_of_dead() && view.is_up(record.osd);
-    let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
-    let is_same = view.daemon(record.osd).is_some_and(|daemon| daemon.uid == record.deployment);
+    let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded))
+        || unrequested::stands(record, view);
+    let is_same = view.daemon(record.osd).is_some_and(|daemon| {
+        daemon.uid == record.deployment && daemon.data_dir.as_ref() == record.removed_directory()
+    });
     view.policy.finishes_removals() && !gate::is_cancelled(view) && stands && is_same && !revived
 }
 
@@ -63,14 +73,14 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
     for (osd, request) in due {
-        match (of_one(osd, request, &own, view), all.clone()) {
+        match (of_one(osd, &request, &own, view), all.clone()) {
             (Gate::Shut(reason), _) | (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
                 rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
             }
-            (Gate::Open, Gate::Open) => return begin(osd, request, view),
+            (Gate::Open, Gate::Open) => return begin(osd, &request, view),
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {
                 return Some(wait_for_all(osd, &gate, view));
             }
@@ -141,11 +151,11 @@ pub fn previews(
     let all = for_all(own, view);
     let mut found = Vec::new();
     for (osd, request) in due(view) {
-        let gate = match (view.policy.removes(), of_one(osd, request, own, view), first) {
+        let gate = match (view.policy.removes(), of_one(osd, &request, own, view), first) {
             (false, _, _) => Gate::Shut(Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }),
             (true, Gate::Open, Some(before)) => Gate::Shut(Reason::Queued { osd: before }),
             (true, Gate::Open, None) => {
-                let gate = gate::first_of([all.clone(), finds_place(osd, request, view)]);
+                let gate = gate::first_of([all.clone(), finds_place(osd, &request, view)]);
                 // A run asks about this OSD before the others. One that can't be emptied holds up no other.
                 first = (!is_final(&gate)).then_some(osd);
                 gate
@@ -163,8 +173,11 @@ fn is_final(gate: &Gate) -> bool {
 }
 
 /// Returns the OSDs to remove that have no record and are selected for this run.
-fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest)> {
-    requested(view).filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
+fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, RemovalRequest)> {
+    let requested = requested(view).map(|(osd, request)| (osd, request.clone()));
+    let others = unrequested::all(view).into_iter().filter(move |(osd, _)| !is_requested(*osd, view));
+    let all = requested.chain(others);
+    all.filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
 }
 
 /// Returns the gate of one OSD.
@@ -172,7 +185,12 @@ fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -
     let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {
         Gate::Shut(Reason::NotRemovable { osd, why: refused.why().to_owned() })
     });
-    gate::first_of([gate::removable(osd, request.keep_id, view.seen), refused, own.gate_of_removal(osd)])
+    gate::first_of([
+        gate::removable(osd, request.keep_id, view.seen),
+        gate::fits_place(osd, request.disk, view.seen),
+        refused,
+        own.gate_of_removal(osd),
+    ])
 }
 
 /// Returns the gate of the removal of any OSD.
@@ -218,7 +236,13 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let node = view.node_of(osd)?.clone();
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
     let is_dead = !slot.up;
-    let strategy = Strategy::Removal(Removal { dead: is_dead, ..Removal::by(request) });
+    let cause = if is_requested(osd, view) { None } else { unrequested::cause(osd, view) };
+    let strategy = Strategy::Removal(Removal {
+        cause: cause.unwrap_or_default(),
+        dead: is_dead,
+        directory: view.daemon(osd).and_then(|daemon| daemon.data_dir.clone()),
+        ..Removal::by(request)
+    });
     let next = existing_osd::record(candidate, Way { strategy, target, db: None, weight: None }, view)?;
     Some(if is_dead { as_dead(next, osd, view) } else { next })
 }

@@ -284,6 +284,7 @@ impl<'a> Step<'a> {
         let record = self.record;
         match task {
             NodeTask::Rebuild => self.old_can_return().then(|| self.only_ours_missing()),
+            NodeTask::Clear if record.is_removal() => Some(DataPrecondition::NoneMissing { osd: record.osd }),
             NodeTask::Clear => record.new.map(|fsid| DataPrecondition::Backfilled {
                 osd: record.osd,
                 fsid,
@@ -307,8 +308,13 @@ impl<'a> Step<'a> {
         let declared = &self.view.seen.kube.declaration;
         let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         let directory = match &record.strategy {
-            Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
-            Strategy::InPlace | Strategy::New { .. } | Strategy::Removal(_) => None,
+            Strategy::Directory { path, onto } => {
+                Some(Directory { path: path.clone(), onto: Some(onto.clone()) })
+            }
+            Strategy::Removal(removal) => {
+                removal.directory.clone().map(|path| Directory { path, onto: None })
+            }
+            Strategy::InPlace | Strategy::New { .. } => None,
         };
         let after = record.removal().map(|removal| removal.disk);
         let agent = Act::Node(NodeAct::Agent {
@@ -336,16 +342,19 @@ impl<'a> Step<'a> {
             precondition: self.precondition_for(task),
         });
         // An inspection changes nothing, and no other client uses an old directory: neither needs a fence.
-        match task {
-            NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Wipe => match self.fenced(agent) {
-                Next::Do(agent @ Act::Node(NodeAct::Agent { .. })) => self.keyed(agent),
-                first @ (Next::Do(_)
-                | Next::Save { .. }
-                | Next::Wait(_)
-                | Next::Finished(_)
-                | Next::Halt(_)) => first,
-            },
-            NodeTask::Inspect | NodeTask::Clear => self.keyed(agent),
+        let needs_none = match task {
+            NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Wipe => false,
+            NodeTask::Clear => !record.is_removal(),
+            NodeTask::Inspect => true,
+        };
+        if needs_none {
+            return self.keyed(agent);
+        }
+        match self.fenced(agent) {
+            Next::Do(agent @ Act::Node(NodeAct::Agent { .. })) => self.keyed(agent),
+            first @ (Next::Do(_) | Next::Save { .. } | Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) => {
+                first
+            }
         }
     }
 }

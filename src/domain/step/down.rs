@@ -286,14 +286,22 @@ impl Step<'_> {
     }
 
     pub(super) fn stopping(&self) -> Next {
-        let osd = self.record.osd;
         if let Some(next) = self.started_externally() {
             return next;
         }
         // Under `nodown` the OSD never counts as down: its PGs would wait for a daemon that is gone.
         match gate::flags(self.view.seen) {
             Gate::Shut(reason) if !self.facts.pod => self.revert_stop(&reason),
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(Wait::Down { osd }),
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(self.wait_for_its_pod()),
+        }
+    }
+
+    /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.
+    pub(super) fn wait_for_its_pod(&self) -> Wait {
+        let osd = self.record.osd;
+        match gate::node_answers(osd, self.view.seen) {
+            Gate::Shut(reason) | Gate::Unknown(reason) if self.facts.dead => Wait::Gate { osd, reason },
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Wait::Down { osd },
         }
     }
 

@@ -20,8 +20,10 @@ impl Step<'_> {
     /// Returns the gate before the CRUSH weight is set to 0.
     pub(super) fn gates_of_removal(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.view.seen);
+        let disk = record.removal().map(|removal| removal.disk).unwrap_or_default();
         gate::first_of([
             gate::removable(record.osd, false, seen),
+            gate::fits_place(record.osd, disk, seen),
             self.still_selected(),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
             gate::before_drop_weight(record.osd, self.view.our_fence(), accepted, seen),
@@ -69,7 +71,7 @@ impl Step<'_> {
         })
     }
 
-    /// Wipes the disk of the destroyed OSD, then purges the id.
+    /// Wipes the disk of the destroyed OSD, or deletes its directory, then purges the id.
     ///
     /// The data is elsewhere: a disk that can't be wiped is left and reported, and the id is purged all the
     /// same.
@@ -83,6 +85,8 @@ impl Step<'_> {
             return self.fenced(Act::Ceph(CephAct::Purge { osd, record }));
         }
         match self.facts.disk {
+            // The agent proves the directory again before it deletes anything.
+            _ if removal.directory.is_some() => self.wipe(),
             DiskFact::Old | DiskFact::Tombstone | DiskFact::Unseen => self.wipe(),
             DiskFact::Unfinished
             | DiskFact::Finished
@@ -92,10 +96,15 @@ impl Step<'_> {
         }
     }
 
+    /// Returns the task of the agent that ends the old data: a directory is deleted, a disk wiped.
+    fn last_task(&self) -> NodeTask {
+        if self.record.removed_directory().is_some() { NodeTask::Clear } else { NodeTask::Wipe }
+    }
+
     /// Returns whether the last agent has wiped the disk, or the disk is blank as it is to be.
     fn is_wiped(&self, disk: DiskAfter) -> bool {
-        let is_done =
-            self.report().is_some_and(|report| report.task == NodeTask::Wipe && report.problem.is_none());
+        let task = self.last_task();
+        let is_done = self.report().is_some_and(|report| report.task == task && report.problem.is_none());
         is_done || (disk == DiskAfter::Wipe && self.facts.disk == DiskFact::Blank)
     }
 
@@ -105,7 +114,7 @@ impl Step<'_> {
         }
         let (record, seen) = (self.record, self.view.seen);
         match gate::before_last_wipe(record.osd, &record.node, self.view.our_fence(), seen) {
-            Gate::Open => self.agent(NodeTask::Wipe),
+            Gate::Open => self.agent(self.last_task()),
             Gate::Shut(reason) | Gate::Unknown(reason) => self.wipe_waits(reason),
         }
     }
@@ -148,7 +157,7 @@ impl Step<'_> {
                 ));
             }
             if self.facts.pod {
-                return Next::Wait(Wait::Down { osd });
+                return Next::Wait(self.wait_for_its_pod());
             }
             return self.fenced(Act::Kube(KubeAct::DropDeployment {
                 osd,

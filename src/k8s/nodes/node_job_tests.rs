@@ -173,7 +173,7 @@ fn parent_of_an_osd_directory_is_writable_only_to_clear_it() {
     let onto =
         DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
     let of = |task, path: &str| {
-        let directory = Some(Directory { path: path.to_owned(), onto: onto.clone() });
+        let directory = Some(Directory { path: path.to_owned(), onto: Some(onto.clone()) });
         built_of(&NodeRequest { task, directory, ..request() })
     };
     let by_name = |job: &Value, list: &str| {

@@ -1,5 +1,7 @@
 //! `spec.storage` and `spec.placement` of a CephCluster.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::domain::device_set::{DATA, DeviceSet};
@@ -28,8 +30,18 @@ pub(crate) fn declared(spec: &Value) -> Storage {
         config,
         crush_root: if crush_root.is_empty() { "default".to_owned() } else { crush_root },
         sets: items(storage, "storageClassDeviceSets").map(set).collect(),
+        directories: directories(storage),
         placement: placement(spec, storage),
     }
+}
+
+/// Reads the paths of `directories`, of the cluster and of its nodes (pkg/apis/rook.io/v1/types.go, v1.2.7).
+fn directories(storage: &Value) -> BTreeSet<String> {
+    let of = |place: &Value| {
+        items(place, "directories").filter_map(|entry| text(entry, "path")).collect::<Vec<_>>()
+    };
+    let all = of(storage).into_iter().chain(items(storage, "nodes").flat_map(of));
+    all.map(|path| path.trim_end_matches('/').to_owned()).collect()
 }
 
 /// Reads an entry of `storageClassDeviceSets`.

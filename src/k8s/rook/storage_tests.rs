@@ -106,9 +106,19 @@ fn storage_spec_is_read_in_full() {
             },
             crush_root: "other".to_owned(),
             sets: Vec::new(),
+            directories: [].into(),
             placement: Placement::default(),
         }
     );
+}
+
+#[test]
+fn directories_of_the_cluster_and_of_its_nodes_are_read() {
+    let found = storage(&json!({
+        "directories": [{"path": "/var/lib/rook/"}, {}],
+        "nodes": [{"name": "h1", "directories": [{"path": "/srv/osds"}]}, {"name": "h2"}],
+    }));
+    assert_eq!(found.directories, ["/srv/osds".to_owned(), "/var/lib/rook".to_owned()].into());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Inspects the disk of an OSD: what carries the OSD, its proof, and what the image can do.
 
 use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Proof};
+use crate::domain::osd::DeviceIdentity;
 use crate::domain::proof::finding::DiskFinding;
 use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::recorded::{add_pieces, recorded};
@@ -17,6 +18,9 @@ use crate::node::volumes::{databases, luks, stack};
 
 /// Reads what carries the OSD, its proof, and what the image can do; changes nothing on the disk.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
+    if request.directory.as_ref().is_some_and(|directory| directory.onto.is_none()) {
+        return removed_directory(request, host, steps).await;
+    }
     let (search, asked) = tokio::join!(
         steps.time("find", search(request, host)),
         steps.time("capability", capability::ask(host))
@@ -52,6 +56,35 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         error => error,
     };
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Reads the directory of an OSD that is removed: it goes to no disk, so none is searched.
+async fn removed_directory(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
+    let (proof, asked) = tokio::join!(
+        steps.time("directory", directory::prove(request, host)),
+        steps.time("capability", capability::ask(host))
+    );
+    let (content, evidence, error) = match proof {
+        Ok(proof) => {
+            let content = content_of(&proof);
+            let (device, auxiliary) = (DeviceIdentity::none(), Vec::new());
+            (content, Some(Evidence { device, proof, usable_bytes: 0, auxiliary }), None)
+        }
+        Err(why) => (Content::NotFound { inspected: why.to_string() }, None, Some(why)),
+    };
+    let capability = asked.capability.clone();
+    let inspection = Inspection { content, evidence, capability, volume: None, kernel: None };
+    Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Returns the OSD in a directory as the content of what was inspected.
+fn content_of(proof: &Proof) -> Content {
+    match (proof.kind(), proof.names()) {
+        (Some(format), Some((osd_fsid, whoami, cluster))) => {
+            Content::Osd { format, osd_fsid, whoami, cluster }
+        }
+        _ => Content::Other { what: "a directory without an OSD".to_owned() },
+    }
 }
 
 /// Adds what the first inspection of PVCs that are to become an OSD has found.
@@ -110,7 +143,7 @@ fn add_directory(
 ) -> Option<NodeError> {
     match proof {
         Ok(proof) if inspection.content == Content::Blank => {
-            let (device, auxiliary) = (directory.onto.clone(), Vec::new());
+            let (device, auxiliary) = (directory.onto.clone()?, Vec::new());
             let usable_bytes = device.size_bytes;
             inspection.evidence = Some(Evidence { device, proof, usable_bytes, auxiliary });
             None
@@ -127,9 +160,9 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
     if let Some(pvc) = request.data_pvc() {
         return on_pvc::any(host, request, pvc, Sharing::WithTheDaemon).await;
     }
-    if let Some(directory) = &request.directory {
+    if let Some(onto) = request.directory.as_ref().and_then(|directory| directory.onto.as_ref()) {
         let is_blank = |examine: &DiskFinding| examine.content == Content::Blank;
-        return search::recorded(host, &directory.onto, request, Sharing::WithTheDaemon, is_blank).await;
+        return search::recorded(host, onto, request, Sharing::WithTheDaemon, is_blank).await;
     }
     if request.on_file {
         return search::on_file(host, |found| found.examine.about == Some(request.old)).await;

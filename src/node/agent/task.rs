@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask};
+use crate::domain::proof::verdict;
+use crate::domain::removal::DiskAfter;
 use crate::node::agent::inspect::inspect;
 use crate::node::agent::outcome::Outcome;
 use crate::node::agent::rebuild::rebuild;
@@ -72,14 +74,48 @@ fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
 
 /// Removes the old OSD's directory.
 async fn clear(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
-    let error = steps.time("remove", directory::clear(request, host)).await.err();
-    Outcome { inspection: None, error, left: Vec::new() }
+    let done = match may_clear(request, host).await {
+        Ok(()) => steps.time("remove", directory::clear(request, host)).await,
+        Err(error) => Err(error),
+    };
+    Outcome { inspection: None, error: done.err(), left: Vec::new() }
+}
+
+/// Checks, for an OSD that is removed, that its slot is destroyed.
+///
+/// An agent that was frozen for an hour must not delete the directory of an OSD that was re-registered
+/// meanwhile. (An OSD that moved to a disk has its id there by now.)
+async fn may_clear(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
+    if !is_of_removed(request)? {
+        return Ok(());
+    }
+    let status = mons::slots(host).await?.remove(&request.osd);
+    verdict::slot_may_be_taken(request, status.as_deref()).map_err(NodeError::Refused)
+}
+
+/// Returns whether the directory is that of an OSD that is removed; fails if it is not to be deleted.
+fn is_of_removed(request: &NodeRequest) -> Result<bool, NodeError> {
+    let refused = |why: &str| Err(NodeError::Refused(why.to_owned()));
+    match (request.after, request.directory.as_ref().map(|directory| directory.onto.is_some())) {
+        (None, Some(true)) => Ok(false),
+        (Some(DiskAfter::Wipe), Some(false)) => {
+            let names = request.evidence.as_ref().and_then(|evidence| evidence.proof.names());
+            if names == Some((request.old, request.osd, request.cluster)) {
+                return Ok(true);
+            }
+            refused("the request contains no proof of the OSD in the directory")
+        }
+        (Some(DiskAfter::Wipe | DiskAfter::Mark | DiskAfter::Leave) | None, _) => {
+            refused("the request does not say that the directory is to be deleted")
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::inspection::NodeProblem;
+    use crate::domain::inspection::{Directory, Evidence, NodeProblem, Proof};
+    use crate::domain::osd::{DeviceIdentity, Kind};
     use crate::node::samples::{host, request};
 
     #[tokio::test]
@@ -115,5 +151,61 @@ mod tests {
         assert!(
             matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("is of cluster 5f38"))
         );
+    }
+
+    fn of_directory(after: Option<DiskAfter>) -> NodeRequest {
+        let asked = request("n1");
+        let proof = Proof::Directory {
+            format: Kind::FilestoreDirectory,
+            path: "/srv/osd1".to_owned(),
+            osd_fsid: asked.old,
+            whoami: asked.osd,
+            cluster: asked.cluster,
+        };
+        let device = DeviceIdentity::none();
+        let evidence = Some(Evidence { device, proof, usable_bytes: 0, auxiliary: Vec::new() });
+        let directory = Some(Directory { path: "/srv/osd1".to_owned(), onto: None });
+        NodeRequest { task: NodeTask::Clear, after, directory, evidence, ..asked }
+    }
+
+    #[tokio::test]
+    async fn directory_of_an_osd_that_is_not_destroyed_stays() {
+        let asked = of_directory(Some(DiskAfter::Wipe));
+        assert!(is_of_removed(&asked).unwrap());
+        assert!(verdict::slot_may_be_taken(&asked, Some("destroyed")).is_ok());
+        for status in [Some("up"), Some("down"), None] {
+            assert!(verdict::slot_may_be_taken(&asked, status).is_err(), "{status:?}");
+        }
+        // The mons do not answer.
+        let root = tempfile::tempdir().unwrap();
+        let host = host(root.path());
+        let directory = host.parent.join("osd1");
+        fs::create_dir_all(&directory).unwrap();
+        for (name, text) in [
+            ("fsid", asked.old.to_string()),
+            ("whoami", asked.osd.0.to_string()),
+            ("ceph_fsid", asked.cluster.to_string()),
+        ] {
+            fs::write(directory.join(name), text).unwrap();
+        }
+        let outcome = clear(&asked, &host, &Steps::default()).await;
+        assert!(outcome.error.is_some() && directory.join("fsid").exists());
+    }
+
+    #[test]
+    fn directory_is_deleted_only_if_its_request_says_so() {
+        let refused = |request: &NodeRequest| is_of_removed(request).is_err();
+        assert!(
+            [None, Some(DiskAfter::Leave), Some(DiskAfter::Mark)].iter().all(|a| refused(&of_directory(*a)))
+        );
+        let asked = || of_directory(Some(DiskAfter::Wipe));
+        assert!(refused(&NodeRequest { evidence: None, ..asked() }));
+        assert!(refused(&NodeRequest { directory: None, ..asked() }));
+        let mut other = asked();
+        other.old = "65ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap();
+        assert!(refused(&other), "the proof is of another OSD");
+        let moved = Directory { path: "/srv/osd1".to_owned(), onto: Some(DeviceIdentity::none()) };
+        assert!(refused(&NodeRequest { directory: Some(moved.clone()), ..asked() }));
+        assert!(!is_of_removed(&NodeRequest { directory: Some(moved), after: None, ..asked() }).unwrap());
     }
 }

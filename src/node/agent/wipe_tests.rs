@@ -86,7 +86,7 @@ fn wipe_is_refused_if_its_request_is_not_for_one() {
         let why = says(&NodeRequest { evidence: Some(evidence(proof)), ..asked() });
         assert!(why.contains("not that of an OSD on a disk"), "{why}");
     }
-    let directory = Directory { path: "/srv/osd1".into(), onto: identity() };
+    let directory = Directory { path: "/srv/osd1".into(), onto: Some(identity()) };
     for elsewhere in [
         NodeRequest { pvcs: Some(PerPvc::of_data("pvc".into())), ..asked() },
         NodeRequest { directory: Some(directory), ..asked() },

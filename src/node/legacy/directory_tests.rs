@@ -22,7 +22,7 @@ impl Scene {
         let host = host(root.path());
         let onto =
             DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
-        let directory = Some(Directory { path: HOST_PATH.to_owned(), onto });
+        let directory = Some(Directory { path: HOST_PATH.to_owned(), onto: Some(onto) });
         let request = NodeRequest { directory, ..any_request("n1") };
         let scene = Self { _root: root, host, request };
         fs::create_dir_all(scene.dir().join("current/0.1_head/DIR_1")).unwrap();

@@ -32,7 +32,8 @@ pub use pvcs::{
     pvc_to_be_encrypted, pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
 };
 pub use removal::{
-    removal, removal_alongside_rook, removal_and_migration, removal_of_a_node, removal_of_a_node_with_one_pg,
+    directory_with_a_disk, directory_without_a_disk, out_for, removal, removal_alongside_rook,
+    removal_and_migration, removal_of_a_directory, removal_of_a_node, removal_of_a_node_with_one_pg,
     removal_of_a_selected_disk, removal_of_two_replicas, removal_to, removal_under_a_rook_that_weighs,
     removal_without_a_place,
 };

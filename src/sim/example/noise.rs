@@ -103,7 +103,7 @@ pub fn two_without_a_device() -> World {
 
 impl World {
     /// Makes every PG complete on its OSDs, and lets the mgr receive that.
-    fn places_hold_all(&mut self) {
+    pub(super) fn places_hold_all(&mut self) {
         for placement in self.placements.values_mut() {
             placement.complete =
                 placement.home.iter().map(|osd| crate::sim::example::shape::fsid(*osd, 0)).collect();

@@ -1,10 +1,14 @@
-//! Worlds with OSDs whose removal a person requested.
+//! Worlds with OSDs that are removed: by a request, or by a switch of the run.
 
+use chrono::TimeDelta;
+
+use crate::domain::inspection::Content;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::removal::{DiskAfter, RemovalRequest};
+use crate::domain::storage::StorageNode;
 use crate::sim::example::rook::with_operator;
-use crate::sim::example::shape::{Kind, PoolShape, Shape, fsid, host};
+use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, fsid, host};
 use crate::sim::world::World;
 
 impl World {
@@ -122,4 +126,49 @@ pub fn removal_of_a_node() -> World {
 /// Returns a node that leaves with two OSDs, of which the first has no PG.
 pub fn removal_of_a_node_with_one_pg() -> World {
     node_with_pgs_on(&[OsdId(1)])
+}
+
+/// Returns `removal` of an OSD in a directory.
+pub fn removal_of_a_directory() -> World {
+    requested(in_a_directory(), DiskAfter::Wipe)
+}
+
+fn in_a_directory() -> World {
+    let mut world = cluster(&[Kind::Directory, Kind::Raw, Kind::Raw, Kind::Raw], 3);
+    world.kube.declaration.storage.selection.all = Some(true);
+    world.kube.declaration.storage.nodes = vec![StorageNode { name: host(0), ..StorageNode::default() }];
+    world
+}
+
+/// Returns three replicas on four hosts. The first OSD is in a directory, and its node has no disk for it.
+pub fn directory_without_a_disk() -> World {
+    in_a_directory()
+}
+
+/// Returns `directory_without_a_disk` with an available disk.
+pub fn directory_with_a_disk() -> World {
+    let mut world = in_a_directory();
+    world.add_disk("disk-new", "h1", 6 * GIB);
+    world
+}
+
+/// Returns three replicas on four hosts. The first OSD died that many minutes ago, is out, and Ceph has
+/// recovered its data on the others.
+pub fn out_for(minutes: i64) -> World {
+    let mut world = cluster(&[Kind::Raw; 4], 3);
+    for placement in world.placements.values_mut() {
+        placement.home = (1..4).map(OsdId).collect();
+        placement.spare = vec![OsdId(0)];
+    }
+    world.places_hold_all();
+    let since = world.at - TimeDelta::minutes(minutes);
+    world.ceph.slots.values_mut().for_each(|slot| slot.down_since = Some(since));
+    if let Some(slot) = world.ceph.slots.get_mut(&OsdId(0)) {
+        (slot.up, slot.is_in) = (false, false);
+    }
+    world.noise.dead.insert(OsdId(0));
+    if let Some(disk) = world.disks.get_mut("disk-0") {
+        (disk.content, disk.proof) = (Content::Other { what: "input/output errors".to_owned() }, None);
+    }
+    world
 }

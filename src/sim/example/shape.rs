@@ -263,6 +263,7 @@ impl World {
                 primary_affinity: Weight::ONE,
                 up_from: Epoch(5),
                 down_at: Epoch(0),
+                down_since: None,
                 noout: false,
                 noin: false,
                 auto_out: false,

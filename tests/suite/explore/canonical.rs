@@ -225,6 +225,7 @@ impl Ranks {
             noout,
             noin,
             auto_out,
+            down_since,
             crush,
             metadata,
             used_bytes,
@@ -232,6 +233,7 @@ impl Ranks {
         } = slot;
         (state, fsid, up, is_in, reweight, primary_affinity).hash(bytes);
         (self.rank(*up_from), self.rank(*down_at)).hash(bytes);
+        down_since.filter(|_| !up).map(|at| passed(self.now, at)).hash(bytes);
         (noout, noin, auto_out, crush, metadata, used_bytes, dmcrypt_key).hash(bytes);
     }
 

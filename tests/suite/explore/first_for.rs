@@ -90,6 +90,8 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::RequestStands => removal::REMOVED,
         Guard::EmptiedTogether | Guard::OneStopAtATime => removal::NODE,
         Guard::OnlyMoving => removal::NODE_FAULT,
+        Guard::NoDiskForDirectory => removal::HAS_A_DISK,
+        Guard::OutForLong => removal::OUT_BRIEFLY,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,
         Guard::OwnersFenceStays => owner::FENCES,
         Guard::NoRotation => pvcs::ROTATED,

@@ -1,4 +1,6 @@
-//! OSDs that are removed by a request.
+//! OSDs that are removed by a request, or by a switch of the run.
+
+use chrono::TimeDelta;
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::observation::SlotState;
@@ -15,6 +17,11 @@ pub(super) const FROZEN: &str = "removed, a late freeze and a fault";
 pub(super) const NO_PLACE: &str = "to be removed, and no place for its data";
 pub(super) const SELECTED: &str = "to be removed, and its disk is selected";
 pub(super) const WEIGHED: &str = "to be removed, and Rook resets weights";
+pub(super) const DIRECTORY: &str = "removed from its directory, a fault";
+pub(super) const HAS_A_DISK: &str = "in a directory, not removed because of a disk";
+pub(super) const OUT_BRIEFLY: &str = "down and out for half an hour";
+const NO_DISK: &str = "in a directory without a disk, a fault";
+const OUT: &str = "down and out for two hours, a fault";
 const ALONE: &str = "removed";
 const TWO_REPLICAS: &str = "removed from two replicas, a fault";
 const AGENTS_FAIL: &str = "removed, and its agents fail";
@@ -29,6 +36,15 @@ const PARTNER: OsdId = OsdId(1);
 /// Returns the policy of a run that removes OSDs.
 fn removes() -> Policy {
     Policy { removals: true, ..Policy::default() }
+}
+
+/// Returns the policy of a run that removes OSDs without a request, too.
+fn by_switch() -> Policy {
+    Policy { drop_directories: true, remove_out: Some(TimeDelta::minutes(60)), ..removes() }
+}
+
+fn switched(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: by_switch, ..Search::new(name, world, menu, left) }
 }
 
 fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Search {
@@ -110,6 +126,28 @@ fn of_two_replicas(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// Returns what goes wrong while an OSD leaves its directory, and what people do to it.
+fn with_a_directory(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS, SPARE], world);
+    menu.extend(agents(world));
+    menu.extend([Happening::Around(Around::Paused, true), Happening::Around(Around::Cancelled, true)]);
+    menu.extend([request(world), Happening::Unconfirmed]);
+    menu.extend(with_the_osd(world));
+    let disk = &world.disks["disk-0"];
+    if disk.directory().is_some() && !world.is_run(disk) {
+        menu.push(Happening::DirectoryReplaced("disk-0".to_owned()));
+    }
+    menu
+}
+
+/// Returns what happens while a dead OSD is removed.
+fn around_the_dead(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[SPARE, PARTNER], world);
+    menu.extend([Happening::PersonIns(OURS), Happening::Around(Around::Cancelled, true), request(world)]);
+    menu.extend(with_the_osd(world));
+    menu
+}
+
 fn agents_fail() -> World {
     let mut world = example::removal();
     world.noise.agents_fail = world.kube.nodes.keys().take(1).cloned().collect();
@@ -128,6 +166,9 @@ pub(super) fn searches() -> Vec<Search> {
         new(TWO_REPLICAS, example::removal_of_two_replicas, of_two_replicas, (1, 0, 0)),
         new(REMOVED, example::removal, everything, (1, 0, 0)),
         Search { freezes_late: true, ..new(FROZEN, example::removal, behind, (1, 1, 0)) },
+        new(DIRECTORY, example::removal_of_a_directory, with_a_directory, (1, 0, 0)),
+        switched(HAS_A_DISK, example::directory_with_a_disk, nothing, (0, 0, 0)),
+        Search { stays_shut: true, ..switched(OUT_BRIEFLY, || example::out_for(30), nothing, (0, 0, 0)) },
     ]
 }
 
@@ -186,6 +227,30 @@ fn removal_of_a_node_survives_a_fault() {
     explored(&search(NODE_FAULT));
 }
 
+#[test]
+fn directory_is_deleted_only_for_its_removed_osd() {
+    explored(&search(DIRECTORY));
+}
+
+#[test]
+fn directory_without_a_disk_is_removed_by_the_switch_alone() {
+    explored(&switched(NO_DISK, example::directory_without_a_disk, with_a_directory, (1, 0, 0)));
+    explored(&search(HAS_A_DISK));
+    let off = Search {
+        policy: removes,
+        ..shut("in a directory without a disk, no switch", example::directory_without_a_disk)
+    };
+    explored(&off);
+}
+
+#[test]
+fn osd_that_is_out_is_removed_after_the_time_alone() {
+    explored(&switched(OUT, || example::out_for(120), around_the_dead, (1, 0, 0)));
+    explored(&search(OUT_BRIEFLY));
+    let off = shut("down and out for two hours, no switch", || example::out_for(120));
+    explored(&off);
+}
+
 /// Checks that nothing that goes wrong while an OSD is removed costs a replica, or leaves the OSD weightless.
 #[test]
 fn removal_from_two_replicas_survives_a_fault() {
@@ -221,4 +286,11 @@ fn removal_needs_its_guards() {
     needs(|| search(NODE_FAULT), &[Guard::OnlyMoving]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
+}
+
+#[test]
+fn removal_without_a_request_needs_its_guards() {
+    needs(|| search(DIRECTORY), &[Guard::AgentSlotDestroyed]);
+    needs(|| search(HAS_A_DISK), &[Guard::NoDiskForDirectory]);
+    needs(|| search(OUT_BRIEFLY), &[Guard::OutForLong]);
 }

@@ -67,6 +67,8 @@ pub(crate) fn reasons() -> Vec<Reason> {
             disk: text("/dev/sdb"),
             selected: text("useAllDevices"),
         },
+        Reason::NodeLost { osd, node: node.clone() },
+        Reason::DirectoryDeclared { osd, path: text("/var/lib/rook") },
         Reason::RookResetsWeights { cluster: text("CEPHCLUSTER") },
         Reason::NotSafeToDestroy { osd },
         Reason::OtherReplicaMissing { pg: pg.clone(), state: state.clone() },

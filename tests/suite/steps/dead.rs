@@ -154,6 +154,38 @@ fn kept_dead_osd_is_withdrawn_when_its_request_is_deleted() {
     check!(kept.plan(), Next::Save { why: Saving::Withdrawn, .. });
 }
 
+fn lose_its_node(w: &mut World) {
+    w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false;
+}
+
+#[test]
+fn dead_osd_on_a_lost_node_holds_up_no_other() {
+    let lost = dead(false).with(lose_its_node);
+    let Next::Finished(summary) = lost.clone().plan() else { panic!("{:#?}", lost.plan()) };
+    assert!(
+        matches!(summary.skipped.as_slice(), [(OSD, why)] if why.contains("kubectl delete node h1")),
+        "{summary:#?}"
+    );
+    // Kubernetes has deleted the pod: the node was deleted, or declared out of service.
+    let fenced = lost.with(|w| w.daemon(OSD).pods.clear());
+    check!(fenced.plan(), Next::Save { why: Saving::Record, .. });
+}
+
+#[test]
+fn stop_of_a_dead_osd_names_its_lost_node() {
+    let stopped = intended(false).with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+    });
+    check!(stopped.clone().plan(), Next::Wait(Wait::Down { .. }) | Next::Save { .. });
+    let is_named =
+        |next: &Next| matches!(next, Next::Wait(Wait::Gate { reason: Reason::NodeLost { .. }, .. }));
+    let lost = stopped.with(lose_its_node);
+    let next = lost.plan();
+    let next = if let Next::Save { ledger, .. } = next { World { ledger, ..lost }.plan() } else { next };
+    assert!(is_named(&next), "{next:#?}");
+}
+
 /// Checks that an OSD that dies while it is emptied is removed as a dead one, once its data is elsewhere.
 #[test]
 fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {

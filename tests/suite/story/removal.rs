@@ -1,5 +1,7 @@
 //! An OSD that is removed by a request, from its record to its history.
 
+use chrono::TimeDelta;
+
 use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::observation::{Control, ControlKind};
@@ -7,7 +9,7 @@ use osd_migrate::domain::osd::{NodeName, OsdId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::removal::DiskAfter;
 use osd_migrate::run::End;
-use osd_migrate::sim::World;
+use osd_migrate::sim::{World, example};
 
 use super::freeze::{BEFORE, LATE, at_each_point};
 use super::play::{FILESTORE, Play, assert_no_leftovers, closed, count, six};
@@ -87,6 +89,62 @@ fn requested_osd_is_emptied_stopped_wiped_and_purged() {
     assert_eq!(log[log.len() - end.len()..], end);
     drop(log);
     play.assert_again_nothing();
+}
+
+/// Asserts that the first OSD is gone, and returns whether its directory is.
+fn is_directory_gone(play: &Play) -> bool {
+    assert_eq!(play.run(), Play::finished());
+    let sim = play.sim.borrow();
+    assert!(!sim.world.ceph.slots.contains_key(&OSD) && !sim.world.kube.daemons.contains_key(&OSD));
+    assert_no_leftovers(&sim);
+    assert_eq!(closed(&sim), [OSD]);
+    sim.world.disks["disk-0"].directory().is_none()
+}
+
+fn removes() -> Policy {
+    Policy { removals: true, ..Policy::default() }
+}
+
+#[test]
+fn requested_osd_in_a_directory_is_removed_with_its_directory() {
+    let play = Play::with_policy(example::removal_of_a_directory(), removes(), 1);
+    assert!(is_directory_gone(&play));
+    let log = play.log.borrow();
+    let at = |what: &str| log.iter().position(|line| line == what);
+    let order = ["do destroy", "save clear", "do purge"].map(|what| at(what).unwrap_or_default());
+    assert!(0 < order[0] && order.is_sorted(), "{log:?}");
+    assert_eq!(at("save wipe"), None);
+    drop(log);
+    let mut left = example::removal_of_a_directory();
+    left.request_removal(OSD, DiskAfter::Leave);
+    assert!(!is_directory_gone(&Play::with_policy(left, removes(), 1)));
+}
+
+#[test]
+fn osd_in_a_directory_without_a_disk_is_removed_by_the_switch() {
+    let world = example::directory_without_a_disk;
+    let on = || Policy { drop_directories: true, ..removes() };
+    let play = Play::with_policy(world(), on(), 1);
+    assert!(is_directory_gone(&play));
+    for policy in [removes(), Policy { removals: false, ..on() }] {
+        let play = Play::with_policy(world(), policy, 1);
+        let Some(Ok(End::Finished(summary))) = play.run() else { panic!("it does not end") };
+        let is_told = |(osd, why): &(OsdId, String)| *osd == OSD && why.contains("run.dropDirectories");
+        assert!(summary.refused.iter().any(is_told), "{summary:?}");
+        assert!(play.sim.borrow().world.ceph.slots[&OSD].up);
+    }
+}
+
+#[test]
+fn osd_that_has_been_out_for_long_is_removed_by_the_switch() {
+    let on = || Policy { remove_out: Some(TimeDelta::minutes(60)), ..removes() };
+    let play = Play::with_policy(example::out_for(61), on(), 1);
+    assert!(is_directory_gone(&play));
+    for (minutes, policy) in [(59, on()), (61, removes())] {
+        let play = Play::with_policy(example::out_for(minutes), policy, 1);
+        assert!(matches!(play.run(), Some(Ok(End::Finished(_)))));
+        assert!(play.sim.borrow().world.ceph.slots.contains_key(&OSD));
+    }
 }
 
 #[test]

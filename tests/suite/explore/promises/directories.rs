@@ -76,7 +76,9 @@ pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
 pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -> Option<Broken> {
     let Next::Do(act) = next else { return None };
     match act {
-        Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Clear => {
+        Act::Node(NodeAct::Agent { request, .. })
+            if request.task == NodeTask::Clear && request.after.is_none() =>
+        {
             let is_created = done.effects.iter().any(|effect| matches!(effect, Effect::AgentCreated(_)));
             let there = before.world.kube.node_jobs.iter().any(|job| {
                 job.record == request.record && job.attempt == request.attempt && job.task == request.task

@@ -9,7 +9,7 @@ use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{JobState, Releases, SlotState};
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
-use osd_migrate::sim::{World, fsid_on};
+use osd_migrate::sim::{Disk, World, fsid_on};
 
 use super::super::state::{Done, State};
 use super::{Broken, class, domain_of, down_by_osd_migrate, maps_to, others_suffice};
@@ -262,7 +262,9 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
     }
     // After the first write, the destination disk of a directory's OSD carries nothing that could be lost.
     let is_begun = request.directory.as_ref().is_some_and(|directory| {
-        let disk = before.world.disks.values().find(|disk| directory.onto.is_same_as(&disk.identity));
+        let is_it =
+            |disk: &&Disk| directory.onto.as_ref().is_some_and(|onto| onto.is_same_as(&disk.identity));
+        let disk = before.world.disks.values().find(is_it);
         disk.is_none_or(|disk| disk.content != Content::Blank)
     });
     // The key of an encrypted OSD was removed with its slot: data that cannot be read cannot be lost.

@@ -243,10 +243,12 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
     let committed = |record: &&Record| osd_migrate::domain::phase::is_committed(record, &seen);
     let quarantined = before.ledger.quarantined().filter(committed).count();
     let kube = &before.world.kube;
-    // A removal is confirmed with its request.
+    // A removal is confirmed with its request, or with what a switch asks for.
     let record = &after.ledger.records[new];
-    let is_requested = record.is_removal() && kube.requests.of(*new, record.old).is_some();
-    let is_confirmed = is_requested || (policy.is_confirmed(&kube.declaration) && !record.is_removal());
+    if let Some(broken) = removal::begun(&before.world, record, policy) {
+        return Some(broken);
+    }
+    let is_confirmed = record.is_removal() || policy.is_confirmed(&kube.declaration);
     let why = [
         (!policy.is_open_at(before.world.at), "outside of the window"),
         (!is_confirmed, "without confirmation"),

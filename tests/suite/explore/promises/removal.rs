@@ -1,16 +1,16 @@
-//! The promises for an OSD that is removed by a request (P13).
+//! The promises for an OSD that is removed by a request, or by a switch of the run (P13).
 
 use std::collections::BTreeSet;
 
 use osd_migrate::domain::act::{Act, NodeAct};
-use osd_migrate::domain::inspection::NodeTask;
+use osd_migrate::domain::inspection::{Content, NodeTask};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::{Emptiable, Slot, SlotState};
-use osd_migrate::domain::osd::{OsdId, PgId, Weight};
+use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::provision;
-use osd_migrate::domain::removal::DiskAfter;
+use osd_migrate::domain::removal::{Cause, DiskAfter};
 use osd_migrate::sim::{World, kernel_disk};
 
 use super::super::state::{Done, State};
@@ -55,7 +55,7 @@ pub(super) fn dropped(before: &State, record: &Record) -> Option<Broken> {
     let resets = world.kube.declaration.resets_weights && world.kube.running_operator().is_some();
     let is_used_again = disk_after(record) != DiskAfter::Mark && selects(world, record).is_some();
     let why = [
-        (!is_requested(world, record), "and no person requested its removal"),
+        (!is_wanted(before, record), "and nobody wants its removal"),
         (resets, "and Rook resets it"),
         (is_used_again, "and its disk would become an OSD again"),
     ];
@@ -67,6 +67,47 @@ fn is_requested(world: &World, record: &Record) -> bool {
     world.kube.requests.of(record.osd, record.old).is_some()
 }
 
+/// Returns whether the removal is requested, or what a switch of the run asks for is true.
+fn is_wanted(state: &State, record: &Record) -> bool {
+    let world = &state.world;
+    let by_switch = match record.removal().map(|removal| removal.cause) {
+        Some(Cause::Directory) => {
+            let is_confirmed = state.by_flag || world.kube.declaration.confirmed;
+            is_confirmed && !has_a_disk(world, &record.node)
+        }
+        Some(Cause::Out) => is_out(world, record.osd),
+        Some(Cause::Request) | None => false,
+    };
+    is_requested(world, record) || by_switch
+}
+
+/// Returns whether a node has a blank disk.
+fn has_a_disk(world: &World, node: &NodeName) -> bool {
+    world.disks.values().any(|disk| disk.node == *node && disk.content == Content::Blank)
+}
+
+fn is_out(world: &World, osd: OsdId) -> bool {
+    world.ceph.slots.get(&osd).is_some_and(|slot| !slot.up && !slot.is_in)
+}
+
+/// Checks a removal that begins without a request.
+pub(super) fn begun(world: &World, record: &Record, policy: &Policy) -> Option<Broken> {
+    let osd = record.osd;
+    let is_by_switch = match record.removal()?.cause {
+        Cause::Request => is_requested(world, record),
+        Cause::Directory => {
+            let is_confirmed = policy.is_confirmed(&world.kube.declaration);
+            policy.drop_directories && is_confirmed && !has_a_disk(world, &record.node)
+        }
+        Cause::Out => {
+            let since = world.ceph.slots.get(&osd).and_then(|slot| slot.down_since);
+            let is_long = policy.remove_out.zip(since).is_some_and(|(after, at)| world.at - at >= after);
+            is_out(world, osd) && is_long
+        }
+    };
+    (!is_by_switch).then(|| format!("P13: the removal of {osd} begins, and nothing asks for it"))
+}
+
 /// Checks the stop of an OSD that is removed: it is requested, and no PG needs the OSD.
 ///
 /// OSDs that leave together are stopped one after the other.
@@ -76,8 +117,8 @@ pub(super) fn stopped(before: &State, record: &Record) -> Option<Broken> {
     if let Some(other) = down_by_osd_migrate(before).into_iter().find(is_other).filter(|_| !before.thaws) {
         return Some(format!("P1: {osd} was stopped while {other} was down, which leaves, too"));
     }
-    if !is_requested(&before.world, record) && !before.thaws {
-        return Some(format!("P13: {osd} was stopped, and no person requested its removal"));
+    if !is_wanted(before, record) && !before.thaws {
+        return Some(format!("P13: {osd} was stopped, and nobody wants its removal"));
     }
     still_needed(before, osd, "stopped")
 }
@@ -104,7 +145,9 @@ pub(super) fn purged(before: &State, record: &Record) -> Option<Broken> {
 /// Checks what a runner did: no disk is given up that is to be left, or while a replica is missing.
 pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
     let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { return None };
-    if request.task != NodeTask::Wipe || done.refused.is_some() {
+    let ends_data =
+        request.task == NodeTask::Wipe || (request.task == NodeTask::Clear && request.after.is_some());
+    if !ends_data || done.refused.is_some() {
         return None;
     }
     let osd = request.osd;
@@ -169,8 +212,22 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
             && kube.daemons.get(osd).is_some_and(|daemon| daemon.replicas > 0)
     };
     let requests = kube.requests.removals.iter().filter(|(osd, request)| serves(osd, request.fsid));
-    let due = requests.map(|(osd, _)| *osd).filter(|osd| policy.selects(*osd));
+    let by_switch = world.ceph.slots.keys().copied().filter(|osd| is_due_by_switch(world, *osd, policy));
+    let due = requests.map(|(osd, _)| *osd).chain(by_switch).filter(|osd| policy.selects(*osd));
     due.filter(|osd| !ledger.records.contains_key(osd) && ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| matches!(world.removable(&[*osd].into()), Emptiable::Yes { .. }))
         .collect()
+}
+
+/// Returns whether a switch of the run asks for the removal of an OSD whose data is elsewhere, or finds a place.
+fn is_due_by_switch(world: &World, osd: OsdId, policy: &Policy) -> bool {
+    let (Some(slot), Some(daemon)) = (world.ceph.slots.get(&osd), world.kube.daemons.get(&osd)) else {
+        return false;
+    };
+    let is_long = || policy.remove_out.zip(slot.down_since).is_some_and(|(after, at)| world.at - at >= after);
+    let is_dead = is_out(world, osd) && is_long() && lacks_elsewhere(world, osd).is_none();
+    let in_directory = daemon.data_dir.is_some() && slot.up && daemon.replicas > 0;
+    let is_confirmed = policy.is_confirmed(&world.kube.declaration);
+    let has_disk = daemon.node.as_ref().is_none_or(|node| has_a_disk(world, node));
+    is_dead || (policy.drop_directories && is_confirmed && in_directory && !has_disk)
 }

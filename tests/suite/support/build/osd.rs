@@ -52,6 +52,7 @@ pub(super) fn slot(osd: OsdId) -> Slot {
         primary_affinity: Weight::ONE,
         up_from: Epoch(10),
         down_at: Epoch(5),
+        down_since: None,
         noout: false,
         noin: false,
         auto_out: false,
