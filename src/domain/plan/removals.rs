@@ -127,7 +127,7 @@ pub(super) fn one_more_of_its_node(view: View<'_>) -> Option<Next> {
         return None;
     }
     let (osd, request) = due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open)?;
-    begin(osd, request, view).filter(|next| !matches!(next, Next::Wait(_)))
+    begin(osd, &request, view).filter(|next| !matches!(next, Next::Wait(_)))
 }
 
 /// Returns whether the request is for an OSD of a node whose other OSDs are being removed.
