@@ -33,6 +33,7 @@ pub mod preview;
 pub mod proof;
 pub mod provision;
 pub mod removal;
+pub mod scrub;
 pub mod stage;
 pub mod stall;
 pub mod step;

@@ -144,6 +144,7 @@ impl Shape {
             drains_due: false,
             pdbs: 0,
             rejects_pdbs: false,
+            noscrub_by_person: None,
             noise: Noise::default(),
         };
         let mut next = 0;

@@ -22,6 +22,7 @@ mod promises;
 mod pvcs;
 mod removal;
 mod rook;
+mod scrubs;
 mod search;
 mod state;
 mod unnamed;

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::{Act, NodeAct};
+use osd_migrate::domain::act::{Act, CephAct, NodeAct};
 use osd_migrate::domain::expect;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
@@ -122,7 +122,10 @@ impl State {
                 self.version += 1;
                 Done { saved: true, ..Done::default() }
             }
-            Next::Do(_) if !self.freezes_late && !expect::decided_by_ledger(&self.version, &version) => {
+            Next::Do(act)
+                if (!self.freezes_late || reads_again(act))
+                    && !expect::decided_by_ledger(&self.version, &version) =>
+            {
                 Done { refused: Some("another client saved the ledger since".to_owned()), ..Done::default() }
             }
             Next::Do(act) => match self.world.act_as_read(act, writes, read) {
@@ -295,6 +298,11 @@ impl State {
         let set = self.world.ceph.slots.iter().filter(|(_, slot)| slot.noout || slot.noin);
         set.map(|(osd, _)| *osd).collect()
     }
+}
+
+/// Returns whether the ledger is read again right before the write of an act.
+fn reads_again(act: &Act) -> bool {
+    matches!(act, Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }))
 }
 
 /// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
