@@ -24,6 +24,7 @@ pub mod next;
 pub mod observation;
 pub mod osd;
 pub mod pace;
+pub mod pg_counts;
 pub mod phase;
 pub mod places;
 pub mod plan;
