@@ -116,6 +116,10 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::OperatorRestored
         | Saving::Pdb
         | Saving::PdbRestored
+        | Saving::NoScrub
+        | Saving::NoScrubSet
+        | Saving::NoScrubUnsetExternally
+        | Saving::NoScrubRestored
         | Saving::Unfenced
         | Saving::LeftToRook
         | Saving::Down

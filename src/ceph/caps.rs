@@ -62,6 +62,7 @@ pub(super) const READABLE: [&str; 9] = [
 ];
 
 const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"))];
+const SCRUB_FLAGS: &[(&str, Must)] = &[("key", Must::BeOneOf("noscrub|nodeep-scrub"))];
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name, which every run has.
@@ -93,21 +94,42 @@ pub(super) const GRANTS: [Grant; 21] = [
 /// the first act of a later run.
 pub(super) const PURGE: [Grant; 2] = [mon("osd purge-actual", &[]), mon("osd crush rm", &[])];
 
-/// Capabilities of the user, by what it has to do.
+/// Capabilities of a run with `--no-scrub`, which the user has from the first such act of that run.
+pub(super) const SCRUB: [Grant; 2] = [mon("osd set", SCRUB_FLAGS), mon("osd unset", SCRUB_FLAGS)];
+
+/// Capabilities of the user, by what it has to do in addition to the usual acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Needs {
-    /// Everything except to purge ids.
-    #[default]
-    Usual,
-    /// The purge of removed OSDs and of their CRUSH hosts, too.
-    Purge,
+pub struct Needs {
+    /// The purge of removed OSDs and of their CRUSH hosts.
+    purge: bool,
+    /// The flags `noscrub` and `nodeep-scrub`.
+    scrub: bool,
 }
 
 impl Needs {
+    /// Nothing in addition.
+    pub const USUAL: Self = Self { purge: false, scrub: false };
+    /// The purge of removed OSDs.
+    pub const PURGE: Self = Self { purge: true, ..Self::USUAL };
+    /// The flags `noscrub` and `nodeep-scrub`.
+    pub const SCRUB: Self = Self { scrub: true, ..Self::USUAL };
+
+    /// Returns both.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self { purge: self.purge || more.purge, scrub: self.scrub || more.scrub }
+    }
+
+    /// Returns what a command needs.
+    pub(super) fn of(command: &str) -> Self {
+        let is_among = |grants: &[Grant]| grants.iter().any(|grant| grant.command == command);
+        Self { purge: is_among(&PURGE), scrub: is_among(&SCRUB) }
+    }
+
     /// Returns the capabilities.
     fn grants(self) -> impl Iterator<Item = &'static Grant> {
-        let purge = (self == Self::Purge).then_some(&PURGE);
-        GRANTS.iter().chain(purge.into_iter().flatten())
+        let purge = PURGE.iter().filter(move |_| self.purge);
+        GRANTS.iter().chain(purge).chain(SCRUB.iter().filter(move |_| self.scrub))
     }
 }
 
@@ -137,7 +159,7 @@ pub(super) fn on_mons(needs: Needs) -> String {
 
 /// Returns the capabilities on the mgr.
 pub(super) fn on_mgr() -> String {
-    of(Daemon::Mgr, Needs::Usual).collect::<Vec<_>>().join(", ")
+    of(Daemon::Mgr, Needs::USUAL).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the command that creates the user (`get-or-create`), or sets its capabilities (`caps`).

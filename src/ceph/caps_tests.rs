@@ -18,13 +18,16 @@ const WHOLE: [&str; 7] = ["df", "fsid", "health", "quorum_status", "report", "st
 /// Commands that only the session with the admin key sends, to create the user.
 const BY_ADMIN: [&str; 3] = ["auth caps", "auth get", "auth get-or-create"];
 
+/// Everything that a run may need.
+const ALL: Needs = Needs { purge: true, scrub: true };
+
 /// Decides as the daemons do whether a command is allowed.
 pub(in crate::ceph) fn allow(command: &Command) -> bool {
     let sent: Value = serde_json::from_slice(command.to_c_string().to_bytes()).unwrap();
     if command.daemon == Daemon::Mon && READABLE.contains(&command.name) {
         return true;
     }
-    Needs::Purge.grants().any(|grant| {
+    ALL.grants().any(|grant| {
         (grant.daemon, grant.command) == (command.daemon, command.name)
             && grant
                 .with
@@ -96,7 +99,7 @@ fn allowed_ceph_commands_are_exactly_those_that_are_sent() {
         sent.extend(names);
     }
     let allowed: BTreeSet<String> =
-        Needs::Purge.grants().map(|g| g.command).chain(READABLE).map(str::to_owned).collect();
+        ALL.grants().map(|g| g.command).chain(READABLE).map(str::to_owned).collect();
     assert_eq!(sent, allowed);
     assert!(sent.len() > 20, "{sent:?}");
 }
@@ -132,15 +135,30 @@ fn caps_reject_any_other_entity_flag_profile_or_command() {
 
 #[test]
 fn caps_of_a_purge_are_the_usual_ones_and_one_more() {
-    let (usual, purge) = (on_mons(Needs::Usual), on_mons(Needs::Purge));
+    let (usual, purge) = (on_mons(Needs::USUAL), on_mons(Needs::PURGE));
     assert_eq!(purge, format!(r#"{usual}, allow command "osd purge-actual""#));
     assert!(!usual.contains("purge-actual"));
-    assert!(by_hand("caps", Needs::Purge).contains(&format!("mon '{purge}'")));
+    assert!(by_hand("caps", Needs::PURGE).contains(&format!("mon '{purge}'")));
+}
+
+#[test]
+fn caps_to_set_flags_are_those_of_scrubs_and_only_on_demand() {
+    let (usual, scrub) = (on_mons(Needs::USUAL), on_mons(Needs::SCRUB));
+    let (set, unset) = ["osd set", "osd unset"]
+        .map(|name| format!(r#", allow command "{name}" with key regex "noscrub|nodeep-scrub""#))
+        .into();
+    assert_eq!(scrub, format!("{usual}{set}{unset}"));
+    assert!(!usual.contains("scrub"));
+    assert_eq!(on_mons(Needs::SCRUB.and(Needs::PURGE)), on_mons(ALL));
+    assert_eq!(
+        [Needs::of("osd unset"), Needs::of("osd purge-actual"), Needs::of("osd new")],
+        [Needs::SCRUB, Needs::PURGE, Needs::USUAL]
+    );
 }
 
 #[test]
 fn caps_text_is_exact_and_has_no_single_quote() {
-    let text = on_mons(Needs::Usual);
+    let text = on_mons(Needs::USUAL);
     assert!(text.starts_with(
         r#"allow r, allow command "config-key ls", allow command "auth get" with entity prefix "osd.", "#
     ));
@@ -165,8 +183,8 @@ fn install_guide_has_the_exact_auth_get_or_create_command() {
     // The page breaks the command into lines: a backslash at the end of each line, a space at each break.
     let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        joined.contains(&by_hand("get-or-create", Needs::Usual)),
+        joined.contains(&by_hand("get-or-create", Needs::USUAL)),
         "not in docs/guides/install.md: {}",
-        by_hand("get-or-create", Needs::Usual)
+        by_hand("get-or-create", Needs::USUAL)
     );
 }

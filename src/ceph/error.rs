@@ -278,9 +278,7 @@ fn about(osd: Option<OsdId>) -> String {
 /// Returns the command that fixes the capabilities of the user `client.osd-migrate`, or creates this user if
 /// another one was used (docs/guides/install.md).
 fn remedy(user: &str, command: &str) -> String {
-    let is_of_purge = caps::PURGE.iter().any(|grant| grant.command == command);
-    let needs = if is_of_purge { Needs::Purge } else { Needs::Usual };
-    caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" }, needs)
+    caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" }, Needs::of(command))
 }
 
 fn sentence(said: &str) -> String {
@@ -323,16 +321,16 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.ends_with(&caps::by_hand("caps", Needs::Usual)), "{text}");
+        assert!(text.ends_with(&caps::by_hand("caps", Needs::USUAL)), "{text}");
         let other = refused("client.healthchecker", None);
-        assert!(other.to_string().ends_with(&caps::by_hand("get-or-create", Needs::Usual)), "{other}");
+        assert!(other.to_string().ends_with(&caps::by_hand("get-or-create", Needs::USUAL)), "{other}");
         let purge = CephError::NotAllowed {
             user: caps::USER.to_owned(),
             command: "osd purge-actual",
             osd: Some(OsdId(1)),
             said: "access denied".to_owned(),
         };
-        assert!(purge.to_string().ends_with(&caps::by_hand("caps", Needs::Purge)), "{purge}");
+        assert!(purge.to_string().ends_with(&caps::by_hand("caps", Needs::PURGE)), "{purge}");
         assert!(other.needs_person() && other.is_permission() && !other.is_transient());
     }
 

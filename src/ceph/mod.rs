@@ -24,6 +24,7 @@ mod osd_df;
 mod osd_dump;
 mod osd_metadata;
 mod osd_new;
+mod osd_set;
 mod osd_stat;
 mod osdmaptool;
 mod own_user;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;
 use crate::ceph::session::Ceph;
-use crate::domain::observation::{Pool, Slot, SlotState};
+use crate::domain::observation::{Autoscale, Pool, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
 /// Used part of the osdmap.
@@ -62,6 +62,8 @@ struct PoolEntry {
     pg_num: u32,
     /// Smaller than `pg_num` while PGs are being merged (16.2.15 to 20.2: `pg_pool_t::pg_num_pending`).
     pg_num_pending: u32,
+    #[serde(default)]
+    pg_autoscale_mode: String,
     erasure_code_profile: String,
 }
 
@@ -132,6 +134,10 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
         name: entry.pool_name,
         pg_num: entry.pg_num,
         merges: entry.pg_num_pending < entry.pg_num,
+        autoscale: match entry.pg_autoscale_mode.as_str() {
+            "off" | "warn" => Autoscale::Off,
+            _ => Autoscale::On,
+        },
         size: entry.size,
         min_size: entry.min_size,
         // An unknown k counts as the whole size: no loss is survivable, which is the careful assumption.
@@ -253,7 +259,7 @@ pub(super) mod tests {
             assert_eq!(map.rules[&pool], 0);
             let pool = &map.pools[&pool];
             assert_eq!((pool.name.as_str(), pool.pg_num, pool.size, pool.min_size), ("labpool", 32, 3, 2));
-            assert_eq!(pool.data_chunks, None);
+            assert_eq!((pool.data_chunks, pool.autoscale), (None, Autoscale::Off));
         }
     }
 

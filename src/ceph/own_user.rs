@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn own_user_is_created_if_missing_and_gets_its_exact_caps() {
-        let usual = || wanted(Needs::Usual);
-        assert_eq!(lack(None, Needs::Usual), UserChange::User);
-        assert_eq!(lack(Some(&user(usual())), Needs::Usual), UserChange::Nothing);
+        let usual = || wanted(Needs::USUAL);
+        assert_eq!(lack(None, Needs::USUAL), UserChange::User);
+        assert_eq!(lack(Some(&user(usual())), Needs::USUAL), UserChange::Nothing);
         let mut more = usual();
         more.insert("osd".to_owned(), "allow *".to_owned());
         let mut less = usual();
@@ -120,36 +120,36 @@ mod tests {
         let mut others = usual();
         others.insert("mon".to_owned(), "allow *".to_owned());
         for caps in [more, less, others, BTreeMap::new()] {
-            assert_eq!(lack(Some(&user(caps.clone())), Needs::Usual), UserChange::Caps, "{caps:?}");
+            assert_eq!(lack(Some(&user(caps.clone())), Needs::USUAL), UserChange::Caps, "{caps:?}");
         }
     }
 
     #[test]
     fn own_user_may_purge_only_while_a_run_needs_it() {
         let has = |needs| user(wanted(needs));
-        assert_eq!(lack(Some(&has(Needs::Usual)), Needs::Purge), UserChange::Caps);
-        assert_eq!(lack(Some(&has(Needs::Purge)), Needs::Purge), UserChange::Nothing);
-        assert_eq!(lack(Some(&has(Needs::Purge)), Needs::Usual), UserChange::Caps, "it is taken away");
+        assert_eq!(lack(Some(&has(Needs::USUAL)), Needs::PURGE), UserChange::Caps);
+        assert_eq!(lack(Some(&has(Needs::PURGE)), Needs::PURGE), UserChange::Nothing);
+        assert_eq!(lack(Some(&has(Needs::PURGE)), Needs::USUAL), UserChange::Caps, "it is taken away");
         let sent = |needs| with_caps("auth caps", needs).to_c_string().to_string_lossy().into_owned();
-        assert!(sent(Needs::Purge).contains("purge-actual") && !sent(Needs::Usual).contains("purge-actual"));
+        assert!(sent(Needs::PURGE).contains("purge-actual") && !sent(Needs::USUAL).contains("purge-actual"));
     }
 
     #[test]
     fn own_user_caps_are_sent_as_a_flat_list() {
         for name in ["auth caps", "auth get-or-create"] {
             let sent: serde_json::Value =
-                serde_json::from_slice(with_caps(name, Needs::Usual).to_c_string().to_bytes()).unwrap();
+                serde_json::from_slice(with_caps(name, Needs::USUAL).to_c_string().to_bytes()).unwrap();
             assert_eq!((&sent["prefix"], &sent["entity"]), (&name.into(), &caps::USER.into()));
             assert_eq!(
                 sent["caps"],
-                serde_json::json!(["mgr", caps::on_mgr(), "mon", caps::on_mons(Needs::Usual)])
+                serde_json::json!(["mgr", caps::on_mgr(), "mon", caps::on_mons(Needs::USUAL)])
             );
         }
     }
 
     #[test]
     fn own_user_may_neither_read_nor_change_itself() {
-        let with = |name| with_caps(name, Needs::Purge);
+        let with = |name| with_caps(name, Needs::PURGE);
         for command in [get(), with("auth caps"), with("auth get-or-create")] {
             assert!(!caps::tests::allow(&command), "{command:?}");
         }

@@ -94,6 +94,13 @@ pub struct RunArgs {
     /// is in force.
     #[arg(long, hide_short_help = true)]
     pub cluster_status: bool,
+    /// Set noscrub and nodeep-scrub while OSDs are emptied or stopped.
+    ///
+    /// Ceph then begins no scrub in the whole cluster. Flags that are set already stay. The run unsets its
+    /// flags at its end, while it is paused, cancelled or outside of its windows, and if PGs were not
+    /// scrubbed in time.
+    #[arg(long, hide_short_help = true)]
+    pub no_scrub: bool,
     /// Limits of failures and waits.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -235,6 +242,7 @@ impl RunArgs {
             drop_directories: self.drop_directories,
             remove_out: self.remove_out.then(|| TimeDelta::minutes(i64::from(self.remove_out_after))),
             cluster_status: self.cluster_status,
+            no_scrub: self.no_scrub,
             deployment_by: match self.deployment_by {
                 DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,
                 DeploymentBy::Rook => policy::DeploymentBy::ByRook,

@@ -119,6 +119,7 @@ pub(super) async fn planned(
         let mut plan = show::plan_json(&plan);
         if let Some(plan) = plan.as_object_mut() {
             plan.insert("drift".to_owned(), show::drift_json(&drift));
+            plan.insert("pgsPerOsd".to_owned(), show::pgs_json(&seen.ceph));
             plan.insert("fencedSince".to_owned(), show::fenced_since(&ledger).into());
             plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
@@ -131,7 +132,9 @@ pub(super) async fn planned(
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
             let fenced = show::fence_text(&ledger, seen.at);
-            let parts = [Some(plan), windows, fenced, show::before_an_edit(&seen), show::drift_text(&drift)];
+            let pgs = show::pgs_text(&seen.ceph);
+            let edit = show::before_an_edit(&seen);
+            let parts = [Some(plan), windows, fenced, edit, pgs, show::drift_text(&drift)];
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }

@@ -254,6 +254,10 @@ guards! {
     DrainsBlocked,
     /// The ledger has the former `maxUnavailable` before the PodDisruptionBudget is limited.
     PdbSavedFirst,
+    /// The ledger has noscrub and nodeep-scrub before they are set.
+    ScrubSavedFirst,
+    /// noscrub and nodeep-scrub of another client stay set, and stay unset.
+    ScrubOfOthersStays,
     /// The ledger records that client.bootstrap-osd was missing before the key is created.
     BootstrapSavedFirst,
     /// client.bootstrap-osd is deleted only if osd-migrate created it.

@@ -200,6 +200,8 @@ pub struct Policy {
     pub remove_out: Option<TimeDelta>,
     /// `--cluster-status`: the status of the CephCluster shows the migration. Nothing is decided by it.
     pub cluster_status: bool,
+    /// `--no-scrub`: Ceph begins no scrub while OSDs are emptied or stopped.
+    pub no_scrub: bool,
     /// Limits on the number of failures and on durations.
     pub limits: Limits,
 }

@@ -30,6 +30,10 @@ impl Live {
         if let CephAct::Purge { osd, record } | CephAct::RemoveHost { osd, record, .. } = act {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
         }
+        if matches!(act, CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }) {
+            // Nothing in Ceph shows whose the flags are: only the ledger does.
+            self.k8s.expect_ledger().await.map_err(kube_failure)?;
+        }
         let done = command(self.session().await?, act).await;
         self.reopen(done)
     }
@@ -98,6 +102,8 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         CephAct::SetOsdFlags { osd, fsid, up, noout, noin, .. } => {
             ceph.set_osd_flags(*osd, (*fsid, *up), *noout, *noin).await
         }
+        CephAct::SetNoScrub { flags } => ceph.set_scrub_flags(*flags, true).await,
+        CephAct::UnsetNoScrub { flags } => ceph.set_scrub_flags(*flags, false).await,
         CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
         CephAct::MarkOut { osd, fsid, up_from, .. } => ceph.mark_out(*osd, *fsid, *up_from).await,

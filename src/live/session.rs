@@ -23,12 +23,13 @@ impl Live {
     /// Prepares an act: the session becomes that of the user of osd-migrate, which is created if it is
     /// missing.
     ///
-    /// No observation creates the user, so a command that only observes changes nothing. The first purge of a
-    /// run adds its capability to the user, and opens a session that has it.
+    /// No observation creates the user, so a command that only observes changes nothing. The first act of a
+    /// run that needs another capability (a purge, a flag of the cluster) adds it to the user, and opens a
+    /// session that has it.
     pub(super) async fn act_as_own_user(&mut self, act: &Act) -> Result<(), Failure> {
-        let purges = matches!(act, Act::Ceph(CephAct::Purge { .. } | CephAct::RemoveHost { .. }));
-        if purges && self.needs != Needs::Purge {
-            self.needs = Needs::Purge;
+        let needs = self.needs.and(needed_for(act));
+        if needs != self.needs {
+            self.needs = needs;
             self.close();
         }
         self.session().await?;
@@ -87,6 +88,14 @@ impl Live {
     fn close(&mut self) {
         self.commands_before = self.commands_sent();
         self.ceph = None;
+    }
+}
+
+fn needed_for(act: &Act) -> Needs {
+    match act {
+        Act::Ceph(CephAct::Purge { .. } | CephAct::RemoveHost { .. }) => Needs::PURGE,
+        Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }) => Needs::SCRUB,
+        Act::Ceph(_) | Act::Kube(_) | Act::Node(_) => Needs::USUAL,
     }
 }
 

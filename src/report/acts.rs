@@ -30,6 +30,8 @@ fn of_ceph(act: &CephAct) -> String {
         CephAct::Bootstrap { there: false } => {
             "deleted the user client.bootstrap-osd, which osd-migrate had created".to_owned()
         }
+        CephAct::SetNoScrub { flags } => format!("set {flags}: Ceph begins no scrub of that kind"),
+        CephAct::UnsetNoScrub { flags } => format!("unset {flags}: Ceph scrubs again"),
         CephAct::SetOsdFlags { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         CephAct::UnsetOsdFlags { osd, noout, noin } => format!("{osd}: unset {}", flags(*noout, *noin)),
         CephAct::MarkOut { osd, .. } => {

@@ -32,6 +32,9 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::OperatorRestored
         | Saving::Pdb
         | Saving::PdbRestored
+        | Saving::NoScrub
+        | Saving::NoScrubSet
+        | Saving::NoScrubRestored
         | Saving::LeftToRook
         | Saving::Down
         | Saving::Up
@@ -55,6 +58,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::PgsGone { .. }
         | Saving::RevertStop { .. }
         | Saving::WipeBlocked
+        | Saving::NoScrubUnsetExternally
         | Saving::FenceGone
         | Saving::FenceAcknowledged
         | Saving::New
@@ -154,6 +158,12 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::OperatorRestored => "Rook's operator is restored",
         Saving::Pdb => "the PodDisruptionBudget rook-ceph-osd is limited next",
         Saving::PdbRestored => "the PodDisruptionBudget rook-ceph-osd is restored",
+        Saving::NoScrub => "noscrub and nodeep-scrub are set next",
+        Saving::NoScrubSet => "noscrub and nodeep-scrub are set",
+        Saving::NoScrubUnsetExternally => {
+            "another client unset noscrub or nodeep-scrub; this run does not set that flag again"
+        }
+        Saving::NoScrubRestored => "noscrub and nodeep-scrub are as before",
         Saving::Unfenced => "the fence is removed",
         Saving::New => match record.and_then(|record| record.new) {
             Some(fsid) => return format!("recreated on its disk (fsid {fsid})"),

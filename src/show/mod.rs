@@ -5,6 +5,7 @@ mod disks;
 mod document;
 mod drift;
 mod fence;
+mod pgs;
 mod places;
 mod plan;
 mod preflight;
@@ -19,6 +20,7 @@ mod windows;
 pub use document::yaml;
 pub use drift::{drift_json, drift_text};
 pub use fence::{before_an_edit, fence_text, fenced_since};
+pub use pgs::{pgs_json, pgs_text};
 pub use plan::{Plan, PlanDetail, plan_json, plan_names, plan_text};
 pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,

@@ -74,6 +74,8 @@ impl World {
                 | KubeAct::CreatePdb { .. }
                 | KubeAct::DeletePdb { .. },
             ) => self.block_drains(act, read),
+            Act::Ceph(CephAct::SetNoScrub { flags }) => Ok(self.scrub_flags(*flags, true, writes)),
+            Act::Ceph(CephAct::UnsetNoScrub { flags }) => Ok(self.scrub_flags(*flags, false, writes)),
             Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record, noout, noin }) => {
                 self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
             }

@@ -8,6 +8,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
+use crate::domain::scrub::ScrubFlags;
 use crate::sim::acts::{Done, refuse};
 use crate::sim::world::{Effect, World};
 
@@ -25,6 +26,14 @@ impl World {
         }
         self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
         Ok(vec![Effect::Small(osd)])
+    }
+
+    /// Sets or unsets flags of the cluster with one write for each.
+    pub(super) fn scrub_flags(&mut self, flags: ScrubFlags, is_set: bool, writes: usize) -> Vec<Effect> {
+        for flag in flags.names().take(writes) {
+            self.osd_set(flag, is_set);
+        }
+        Vec::new()
     }
 
     pub(super) fn mark_out(

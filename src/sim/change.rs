@@ -139,6 +139,7 @@ impl World {
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
+            | Happening::NoScrub(_)
             | Happening::PdbsRejected
             | Happening::OperatorDown
             | Happening::Rook(_) => self.meddle(what),
@@ -262,6 +263,10 @@ impl World {
             }
             Happening::FlagUnset => {
                 self.ceph.flags.remove("norecover");
+            }
+            Happening::NoScrub(is_set) => {
+                self.osd_set("noscrub", *is_set);
+                self.noscrub_by_person = Some(*is_set);
             }
             Happening::PdbsRejected => self.rejects_pdbs = true,
             Happening::OperatorUp => self.run_operator(1),

@@ -110,6 +110,8 @@ pub enum Happening {
     FlagSet,
     /// The flag is unset.
     FlagUnset,
+    /// A person sets or unsets the flag `noscrub`.
+    NoScrub(bool),
     /// The operator is scaled up.
     OperatorUp,
     /// The operator is scaled down.
@@ -235,6 +237,8 @@ impl fmt::Display for Happening {
             Self::IdTakenExternally => f.write_str("another client requests a new OSD id from the mons"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("a person unsets the flag norecover"),
+            Self::NoScrub(true) => f.write_str("a person sets the flag noscrub"),
+            Self::NoScrub(false) => f.write_str("a person unsets the flag noscrub"),
             Self::PdbsRejected => f.write_str("the API server rejects PodDisruptionBudgets from now on"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),

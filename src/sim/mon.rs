@@ -178,6 +178,16 @@ impl World {
         }
     }
 
+    /// Does `osd set` or `osd unset` for one flag of the whole cluster.
+    pub fn osd_set(&mut self, flag: &str, is_set: bool) {
+        if is_set {
+            self.ceph.flags.insert(flag.to_owned());
+        } else {
+            self.ceph.flags.remove(flag);
+        }
+        self.next_epoch();
+    }
+
     /// Does `osd reweight`, which also clears the mark `new`, whether the OSD is up or down.
     pub fn osd_reweight(&mut self, osd: OsdId, reweight: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::domain::act::{Act, KubeAct, NodeAct};
+use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
 use crate::domain::ledger::Ledger;
@@ -145,10 +145,12 @@ impl Cluster for Runner {
         self.point(Call::Act(act), Side::Late).await;
         if matches!(
             act,
-            Act::Kube(KubeAct::BackUp { .. }) | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. })
+            Act::Kube(KubeAct::BackUp { .. })
+                | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. })
+                | Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. })
         ) {
             // A created object is deleted again if the ledger was saved meanwhile (ADR 0011, 2): as if it had
-            // not been created.
+            // not been created. Before the flags of scrubs are changed, the ledger is read again.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
         let done = self.sim.borrow_mut().act(act, &read);

@@ -56,6 +56,8 @@ pub struct World {
     pub pdbs: u32,
     /// Whether the API server refuses to create a PodDisruptionBudget: a policy, a quota.
     pub rejects_pdbs: bool,
+    /// How a person left the flag `noscrub`; none if no person touched it.
+    pub noscrub_by_person: Option<bool>,
     /// Persistent problems elsewhere in the cluster.
     pub noise: Shared<Noise>,
 }

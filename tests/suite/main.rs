@@ -30,6 +30,7 @@ mod image;
 mod ledger;
 mod pace;
 mod pages;
+mod pg_counts;
 mod phases;
 mod plan_new;
 mod preview;

@@ -235,6 +235,7 @@ volumes:
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if $.Values.remove.enabled }}{{ $args = append $args "--removals" }}{{ end -}}
 {{- if .clusterStatus }}{{ $args = append $args "--cluster-status" }}{{ end -}}
+{{- if .noScrub }}{{ $args = append $args "--no-scrub" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}

@@ -8,6 +8,7 @@ use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
+use crate::domain::scrub::ScrubFlags;
 
 /// One command to Ceph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, strum::IntoStaticStr)]
@@ -19,6 +20,16 @@ pub enum CephAct {
     Bootstrap {
         /// Whether the key is to exist.
         there: bool,
+    },
+    /// `osd set` of `noscrub` and `nodeep-scrub`, if the ledger was not saved since.
+    SetNoScrub {
+        /// The flags.
+        flags: ScrubFlags,
+    },
+    /// `osd unset` of `noscrub` and `nodeep-scrub`, if the ledger was not saved since.
+    UnsetNoScrub {
+        /// The flags.
+        flags: ScrubFlags,
     },
     /// Sets per-OSD flags, if the slot holds `fsid` and the record is still open.
     SetOsdFlags {

@@ -42,7 +42,12 @@ impl Act {
             | Self::Node(NodeAct::DeleteKey { osd, .. }) => Some(*osd),
             Self::Kube(KubeAct::Deploy(deploy) | KubeAct::Adopt(deploy)) => Some(deploy.osd),
             Self::Node(NodeAct::Agent { request, .. }) => Some(request.osd),
-            Self::Ceph(CephAct::Bootstrap { .. } | CephAct::PurgeMisplaced { .. })
+            Self::Ceph(
+                CephAct::Bootstrap { .. }
+                | CephAct::SetNoScrub { .. }
+                | CephAct::UnsetNoScrub { .. }
+                | CephAct::PurgeMisplaced { .. },
+            )
             | Self::Kube(
                 KubeAct::Fence { .. }
                 | KubeAct::Unfence { .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{LeftPvcs, Refusals};
 use crate::domain::osd::OsdId;
+use crate::domain::scrub::ScrubFlags;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,10 @@ pub struct Run {
     pub last_fence: Option<String>,
     /// client.bootstrap-osd was missing: saved before osd-migrate creates the key, cleared after its removal.
     pub bootstrap: bool,
+    /// noscrub and nodeep-scrub, as far as no other client had set them: saved before they are set, cleared
+    /// after they are unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<NoScrub>,
     /// Progress of the Job whose pods failed. None if the last save was by a Job's first pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -54,6 +59,16 @@ pub struct Run {
     /// OSDs that a Job removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<OfJob>,
+}
+
+/// Flags `noscrub` and `nodeep-scrub` that are osd-migrate's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NoScrub {
+    /// Those that no other client had set, and none has unset since.
+    #[serde(flatten)]
+    pub flags: ScrubFlags,
+    /// They were observed as set. One that is missing after that was unset by another client.
+    pub seen: bool,
 }
 
 /// OSDs that a Job has finished.
@@ -133,7 +148,8 @@ pub struct Progress {
 impl Run {
     /// Returns whether osd-migrate changed something in the cluster that it has to restore.
     pub fn restores(&self) -> bool {
-        self.fence.is_some() || self.operator.is_some() || self.pdb.is_some() || self.bootstrap
+        let is_rook_changed = self.fence.is_some() || self.operator.is_some() || self.pdb.is_some();
+        is_rook_changed || self.bootstrap || self.scrub.is_some()
     }
 }
 

@@ -84,6 +84,14 @@ pub enum Saving {
     Pdb,
     /// The PodDisruptionBudget is restored, or is no longer osd-migrate's concern.
     PdbRestored,
+    /// noscrub and nodeep-scrub, before they are set.
+    NoScrub,
+    /// noscrub and nodeep-scrub are set.
+    NoScrubSet,
+    /// Another client unset noscrub or nodeep-scrub, which osd-migrate had set.
+    NoScrubUnsetExternally,
+    /// noscrub and nodeep-scrub are unset, as far as osd-migrate had set them.
+    NoScrubRestored,
     /// Rook acknowledged the fence.
     FenceAcknowledged,
     /// The fence is removed.
@@ -182,6 +190,10 @@ impl Saving {
             | Self::OperatorRestored
             | Self::Pdb
             | Self::PdbRestored
+            | Self::NoScrub
+            | Self::NoScrubSet
+            | Self::NoScrubUnsetExternally
+            | Self::NoScrubRestored
             | Self::FenceAcknowledged
             | Self::Unfenced
             | Self::New

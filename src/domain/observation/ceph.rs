@@ -73,6 +73,16 @@ pub enum Releases {
     Several,
 }
 
+/// Whether the PG autoscaler of the mgr changes the number of PGs of a pool (`pg_autoscale_mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Autoscale {
+    /// It does, or it is not known.
+    #[default]
+    On,
+    /// `off`, or `warn`: it only warns.
+    Off,
+}
+
 /// A pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pool {
@@ -82,6 +92,8 @@ pub struct Pool {
     pub pg_num: u32,
     /// PGs of the pool are being merged now (`pg_num_pending` is below `pg_num`).
     pub merges: bool,
+    /// Whether the PG autoscaler changes the number of PGs.
+    pub autoscale: Autoscale,
     /// Number of replicas, or k+m.
     pub size: u32,
     /// Replicas needed to serve.

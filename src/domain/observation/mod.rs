@@ -4,7 +4,7 @@ mod ceph;
 mod kubernetes;
 mod pvc;
 
-pub use ceph::{Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
+pub use ceph::{Autoscale, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, Runner,

@@ -1,6 +1,6 @@
 //! List of the temporary changes.
 
-use super::{bootstrap, drains, fence, flags, marked_out, operator};
+use super::{bootstrap, drains, fence, flags, marked_out, operator, scrub};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::Next;
 use crate::domain::view::View;
@@ -18,7 +18,7 @@ pub struct Temporary {
 }
 
 /// All temporary changes.
-pub const ALL: [Temporary; 6] = [
+pub const ALL: [Temporary; 7] = [
     Temporary {
         name: "fence",
         is_saved: |ledger| ledger.run.fence.is_some(),
@@ -42,6 +42,12 @@ pub const ALL: [Temporary; 6] = [
         is_saved: |ledger| ledger.run.bootstrap,
         is_changed: bootstrap::is_changed,
         restore: bootstrap::restore,
+    },
+    Temporary {
+        name: "scrub",
+        is_saved: |ledger| ledger.run.scrub.is_some(),
+        is_changed: scrub::is_changed,
+        restore: scrub::restore,
     },
     Temporary {
         name: "flags",

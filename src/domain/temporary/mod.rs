@@ -13,6 +13,7 @@
 //! | `fence`, `owner_fence` | `run.fence`: there was none | `run.last_fence` |
 //! | `operator` | `run.operator`: its replicas and generation | `run.last_operator` |
 //! | `drains` | `run.pdb`: its limit and generation | `run.last_pdb` |
+//! | `scrub` | `run.scrub`: which of the flags were unset | refused |
 //! | `bootstrap` | `run.bootstrap`: there was no key | refused, or left to Rook |
 //! | `flags` | `former_flags` of the record | refused |
 //! | `marked_out` | `reweight` of the record | refused |
@@ -31,6 +32,7 @@ mod list;
 pub(super) mod marked_out;
 pub(super) mod operator;
 pub(super) mod owner_fence;
+pub(super) mod scrub;
 
 pub use drains::INTENT_MINUTES;
 pub use list::{ALL, Temporary};

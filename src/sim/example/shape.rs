@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
+    Autoscale, Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -144,6 +144,7 @@ impl Shape {
             drains_due: false,
             pdbs: 0,
             rejects_pdbs: false,
+            noscrub_by_person: None,
             noise: Shared::default(),
         };
         let mut next = 0;
@@ -172,6 +173,7 @@ impl Shape {
             name: format!("pool{id}"),
             pg_num: shape.pgs,
             merges: false,
+            autoscale: Autoscale::On,
             size: shape.size,
             min_size: shape.min_size,
             data_chunks: shape.data_chunks,

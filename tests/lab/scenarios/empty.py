@@ -3,7 +3,8 @@
 Pools of size 2 and 3 and an erasure-coded pool with one coding chunk share the OSDs. The OSD has an
 in-weight of its own and an upmap. First it cannot be emptied, for lack of space; then a run is cancelled
 while it is emptied; then `--empty never` refuses it. At last it is emptied, stopped, recreated and filled
-again, although the runner's pod is killed and the run is paused meanwhile. Ceph's map and statistics are
+again, although the runner's pod is killed and the run is paused meanwhile. The run sets noscrub, except while it
+is paused, and leaves nodeep-scrub, which another client set. Ceph's map and statistics are
 read continuously: no PG ever lacks a replica. With --full also on other releases, with another client that
 marks the OSD in, with OSDs that get full meanwhile, and an OSD elsewhere that dies before the stop.
 """
@@ -20,6 +21,8 @@ RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select", f"osd.{OSD}"]
 MIB = 1 << 20
 SOME_NOT_MIGRATED = ("Failed", 12)
 CANCELLED = ("Failed", 3)
+# Set by another client: a run with --no-scrub leaves it.
+THEIRS = "nodeep-scrub"
 # Seconds before the stop in which no PG names the OSD: the run sets the fence and the flags in between.
 CALM = 3
 # Seconds from the mark-out to the stop, at least: Ceph's statistics are behind its map.
@@ -178,13 +181,17 @@ def never(world, before):
 def migrated(world, watch, before, fsids, meanwhile):
     """Checks that the OSD is emptied, stopped without a PG, recreated, and marked in with its in-weight."""
     number, at, moved, held = len(outs(world)), watch.now(), watch.moved, watch.last().held
-    job = world.start("empty", RUN)
+    world.lab("ceph", "osd", "set", THEIRS)
+    job = world.start("empty", [*RUN, "--no-scrub"])
     emptying(world, watch, job)
+    assert scrub_flags(world) == {"noscrub", THEIRS}, scrub_flags(world)
     recorded = world.until("the bytes to be recorded", 10, lambda: world.records()[OSD]["empty"]["bytes"])
     assert abs(recorded - held) < held / 10, f"recorded: {recorded}, held: {held}"
     meanwhile(world, watch, job)
     result = world.wait_for(job, 300)
     assert result == ("Complete", 0), (result, world.log(job))
+    assert scrub_flags(world) == {THEIRS}, scrub_flags(world)
+    world.lab("ceph", "osd", "unset", THEIRS)
     world.expect_migrated(before, fsids, [OSD])
     assert len(outs(world)) == number + 1, f"marked out more than once: {outs(world)[number:]}"
     expect_replicas(watch, at)
@@ -206,6 +213,7 @@ def disturbed(world, watch, job):
     slow(world, 0)
     world.until(f"osd.{OSD} to be empty", 90, lambda: not watch.last().names)
     world.until("the next pod to report the pause", 60, lambda: "[paused]" in world.log(job))
+    world.until("noscrub to be unset", 30, lambda: scrub_flags(world) == {THEIRS})
     at = watch.now()
     time.sleep(PAUSED)
     calm = watch.since(at)
@@ -214,6 +222,11 @@ def disturbed(world, watch, job):
     print(world.command("status"), flush=True)
     world.say(f"paused: osd.{OSD} is empty, out and up for {PAUSED} s")
     world.command("resume")
+
+
+def scrub_flags(world):
+    """Returns which of the flags of scrubs are set."""
+    return {"noscrub", THEIRS} & set(world.ceph("osd", "dump")["flags"].split(","))
 
 
 def expect_replicas(watch, at, back=frozenset()):

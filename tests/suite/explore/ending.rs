@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use osd_migrate::domain::ledger::Record;
-use osd_migrate::domain::next::{Next, Wait};
+use osd_migrate::domain::next::{Halt, Next, Wait};
 use osd_migrate::domain::observation::{Slot, SlotState};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, Noise};
@@ -122,7 +122,8 @@ impl Search {
                     }
                     let begun = (self.world)();
                     let left = promises::drains_at_the_end(&now, &begun, faults)
-                        .or_else(|| promises::bootstrap_at_the_end(&now, &begun));
+                        .or_else(|| promises::bootstrap_at_the_end(&now, &begun))
+                        .or_else(|| promises::scrubs::at_an_end(&now));
                     if let Some(broken) = left.or_else(|| promises::at_the_end(&now, faults)) {
                         return Err(format!("at the end, {broken}"));
                     }
@@ -133,7 +134,10 @@ impl Search {
                     if let Some(broken) = self.left_undone(&now, &decided, policy) {
                         return Err(broken);
                     }
-                    if let Some(broken) = promises::drains_at_a_halt(&now, halt) {
+                    let left = promises::drains_at_a_halt(&now, halt);
+                    let is_known = !matches!(halt, Halt::LedgerLost { .. });
+                    let scrubs = || promises::scrubs::at_an_end(&now).filter(|_| is_known);
+                    if let Some(broken) = left.or_else(scrubs) {
                         return Err(format!("at a halt, {broken}"));
                     }
                     settled.extend(passed);

@@ -23,6 +23,7 @@ mod promises;
 mod pvcs;
 mod removal;
 mod rook;
+mod scrubs;
 mod search;
 mod state;
 mod unnamed;

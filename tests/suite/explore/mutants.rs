@@ -11,7 +11,7 @@ use super::first_for::first_for;
 use super::search::Search;
 use super::{
     approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, new_pvcs,
-    noise, nothing, operator, owner, pace, pvcs, removal, rook, unnamed, upmaps,
+    noise, nothing, operator, owner, pace, pvcs, removal, rook, scrubs, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -131,6 +131,7 @@ fn searches() -> Vec<Search> {
     searches.extend(pvcs::searches());
     searches.extend(emptying::searches());
     searches.extend(removal::searches());
+    searches.extend(scrubs::searches());
     searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
@@ -154,6 +155,7 @@ fn nothing_is_found(part: usize) {
         removal::REMOVED,
         removal::FROZEN,
         removal::DIRECTORY,
+        scrubs::OF_A_PERSON,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {

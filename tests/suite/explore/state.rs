@@ -1,7 +1,7 @@
 //! A state of the search: the world, the stored ledger, a second runner that is frozen during its iteration,
 //! and the remaining allowances.
 
-use osd_migrate::domain::act::{Act, NodeAct};
+use osd_migrate::domain::act::{Act, CephAct, NodeAct};
 use osd_migrate::domain::expect;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
@@ -103,7 +103,10 @@ impl State {
                 self.version += 1;
                 Done { saved: true, ..Done::default() }
             }
-            Next::Do(_) if !self.freezes_late && !expect::decided_by_ledger(&self.version, &version) => {
+            Next::Do(act)
+                if (!self.freezes_late || reads_again(act))
+                    && !expect::decided_by_ledger(&self.version, &version) =>
+            {
                 Done { refused: Some("another client saved the ledger since".to_owned()), ..Done::default() }
             }
             Next::Do(act) => match self.world.act_as_read(act, writes, read) {
@@ -135,6 +138,11 @@ impl State {
         let set = self.world.ceph.slots.iter().filter(|(_, slot)| slot.noout || slot.noin);
         set.map(|(osd, _)| *osd).collect()
     }
+}
+
+/// Returns whether the ledger is read again right before the write of an act.
+fn reads_again(act: &Act) -> bool {
+    matches!(act, Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }))
 }
 
 /// Returns the number of replicas, or shards, without which data is lost.

@@ -11,6 +11,7 @@ mod pvc;
 mod quarantined;
 mod removal;
 mod rook;
+mod scrubs;
 mod stopped;
 mod up;
 mod upmaps;

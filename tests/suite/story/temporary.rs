@@ -1,6 +1,7 @@
 //! Promise P9, for each temporary change: every end of a run restores it, wherever the program died or froze.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use osd_migrate::domain::ledger::Ledger;
@@ -48,12 +49,13 @@ fn play() -> Play {
     world.ceph.bootstrap = Some(false);
     let operator = world.kube.operator.as_mut().unwrap();
     (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, false);
-    let policy = Policy { scales_operator: true, empty: Empty::All, ..Policy::default() };
+    let policy = Policy { scales_operator: true, empty: Empty::All, no_scrub: true, ..Policy::default() };
     Play::with_policy(world, policy, 1)
 }
 
-/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags, in-weights.
-type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, Vec<OfOsd>);
+/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags of the cluster
+/// and of OSDs, in-weights.
+type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, BTreeSet<String>, Vec<OfOsd>);
 
 /// OSD with its flags `noout` and `noin`, and its in-weight.
 type OfOsd = (OsdId, bool, bool, Weight);
@@ -67,6 +69,7 @@ fn former(world: &World) -> Former {
         kube.osd_pdb.as_ref().map(limit),
         kube.own_pdb.is_some(),
         world.ceph.bootstrap,
+        world.ceph.flags.clone(),
         world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.noout, slot.noin, slot.reweight)).collect(),
     )
 }

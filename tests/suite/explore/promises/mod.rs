@@ -9,6 +9,7 @@ pub(crate) mod new_osds;
 pub(crate) mod progress;
 mod pvcs;
 mod removal;
+pub(crate) mod scrubs;
 
 use std::collections::BTreeSet;
 
@@ -46,6 +47,7 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     }
     let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
     let of_run = bootstrap_known(before, after).or_else(unadmitted);
+    let of_run = of_run.or_else(|| next.and_then(|next| scrubs::changed(before, next, done)));
     let of_pvcs = || pvcs::unfenced(before, after).or_else(|| pvcs::shared(after));
     if let Some(broken) = of_run.or_else(of_pvcs) {
         return Some(broken);

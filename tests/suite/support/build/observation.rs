@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
-    Admission, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc, Releases,
+    Admission, Autoscale, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc,
+    Releases,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
@@ -80,6 +81,7 @@ pub(crate) fn observation() -> Observation {
                     name: "data".to_owned(),
                     pg_num: PGS,
                     merges: false,
+                    autoscale: Autoscale::On,
                     size: 3,
                     min_size: 2,
                     data_chunks: None,
