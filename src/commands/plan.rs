@@ -31,7 +31,7 @@ use crate::show::{self, Plan, PlanDetail};
 /// Prints what a run would do.
 pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> Exit {
     let live = Live::new(Arc::clone(&k8s), timeout);
-    if !args.remove.is_empty() {
+    if !args.remove.is_empty() || args.remove_node.is_some() {
         return plan_removal(live, &k8s, args).await;
     }
     if args.inventory { plan_with_inventory(live, k8s, args).await } else { plan_only(live, k8s, args).await }

@@ -9,8 +9,9 @@ use crate::commands::print::print;
 use crate::commands::terminal::width;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Ledger, Record};
+use crate::domain::node_osds;
 use crate::domain::observation::{Observation, Slot};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::plan::{self, Questions};
 use crate::domain::removal::{DiskAfter, RemovalRequest};
 use crate::exit::{Exit, failed, not_loaded, not_seen};
@@ -18,7 +19,7 @@ use crate::k8s::{K8s, K8sError};
 use crate::layout::fitted;
 use crate::live::{Ledgers, Live, WallClock, kube_failure};
 use crate::ports::{Clock, Cluster, LedgerStore};
-use crate::show::{self, ToRemove};
+use crate::show::{self, Asked, By, ToRemove};
 
 /// Lists what would be removed; if that is confirmed, stores the requests.
 pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) -> Exit {
@@ -31,21 +32,49 @@ pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) 
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };
-    let (names, wanted) = (k8s.names(), (DiskAfter::from(args.disk), args.keep_id));
-    let osds: BTreeSet<OsdId> = args.osds.iter().copied().collect();
-    let found: Result<Vec<ToRemove>, String> =
-        osds.iter().map(|osd| to_remove(*osd, wanted, &ledger, &seen)).collect();
-    let found = match found {
-        Ok(found) => found,
-        Err(why) => return failed(&names.complete(&why), Exit::Refused),
+    let refused = |why: String| failed(&k8s.names().complete(&why), Exit::Refused);
+    let Some(node) = args.node.clone().map(NodeName) else {
+        let osds = args.osds.iter().copied().collect();
+        return match all_to_remove(&osds, &Wanted::of(args, None), &ledger, &seen) {
+            Ok(found) => request(&k8s, Asked { found, by: By::Osds, remarks: Vec::new() }, args).await,
+            Err(why) => refused(why),
+        };
     };
-    let is_confirmed = args.confirm.is_some();
-    if is_confirmed && let Err(error) = k8s.request_removals(&requests(&found)).await {
-        return conflict(error, &k8s);
+    let (found, mut remarks) = match of_node(&node, args, &ledger, &seen) {
+        Ok(found) => found,
+        Err(why) => return refused(why),
+    };
+    match k8s.mons_and_mgrs(&node).await {
+        Ok(others) => remarks.extend(show::other_daemons(&node, &others)),
+        Err(error) => return not_seen(&kube_failure(error)),
     }
-    let text = show::requested_text(&found, is_confirmed, width());
+    request(&k8s, Asked { found, by: By::Node(node), remarks }, args).await
+}
+
+/// Returns the OSDs of a node, and a remark about each host in CRUSH.
+///
+/// The error is a sentence: no OSD is on the node, or one of them can't be removed.
+fn of_node(
+    node: &NodeName,
+    args: &RemoveArgs,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Result<(Vec<ToRemove>, Vec<String>), String> {
+    let on_it = node_osds::on(node, seen)?;
+    let found = all_to_remove(&on_it.osds, &Wanted::of(args, Some(node.clone())), ledger, seen);
+    let found = found.map_err(|why| format!("nothing was requested for node {node}: {why}"))?;
+    Ok((found, on_it.of_hosts()))
+}
+
+/// Prints the OSDs; if that is confirmed, stores the requests before.
+async fn request(k8s: &K8s, asked: Asked, args: &RemoveArgs) -> Exit {
+    let is_confirmed = args.confirm.is_some();
+    if is_confirmed && let Err(error) = k8s.request_removals(&requests(&asked.found)).await {
+        return conflict(error, k8s);
+    }
+    let text = show::requested_text(&asked, is_confirmed, width());
     let exit = if is_confirmed { Exit::Finished } else { Exit::Refused };
-    print(&fitted(&names.complete(&text), width())).map_or_else(|exit| exit, |()| exit)
+    print(&fitted(&k8s.names().complete(&text), width())).map_or_else(|exit| exit, |()| exit)
 }
 
 /// Returns the exit code of requests that could not be written.
@@ -61,27 +90,50 @@ pub(super) fn conflict(error: K8sError, k8s: &K8s) -> Exit {
 fn requests(found: &[ToRemove]) -> BTreeMap<OsdId, RemovalRequest> {
     let since = Some(WallClock.now());
     let request = |one: &ToRemove| {
-        let (fsid, disk, keep_id) = (one.fsid, one.disk, one.keep_id);
-        (one.osd, RemovalRequest { fsid, disk, keep_id, node: None, since })
+        let ToRemove { fsid, disk, keep_id, ref node, .. } = *one;
+        (one.osd, RemovalRequest { fsid, disk, keep_id, node: node.clone(), since })
     };
     found.iter().map(request).collect()
 }
 
-/// Returns what would be removed of an OSD; the error is a sentence that says why it can't be removed.
-fn to_remove(
-    osd: OsdId,
-    (disk, keep_id): (DiskAfter, bool),
+/// What the arguments ask for, for each of the OSDs.
+struct Wanted {
+    disk: DiskAfter,
+    keep_id: bool,
+    node: Option<NodeName>,
+}
+
+impl Wanted {
+    fn of(args: &RemoveArgs, node: Option<NodeName>) -> Self {
+        Self { disk: DiskAfter::from(args.disk), keep_id: args.keep_id, node }
+    }
+
+    fn of_fsid(&self, fsid: OsdFsid) -> RemovalRequest {
+        let (disk, keep_id, node) = (self.disk, self.keep_id, self.node.clone());
+        RemovalRequest { disk, keep_id, node, ..RemovalRequest::of(fsid) }
+    }
+}
+
+/// Returns what would be removed of each OSD; the error is a sentence about the first that can't be removed.
+fn all_to_remove(
+    osds: &BTreeSet<OsdId>,
+    wanted: &Wanted,
     ledger: &Ledger,
     seen: &Observation,
-) -> Result<ToRemove, String> {
+) -> Result<Vec<ToRemove>, String> {
+    osds.iter().map(|osd| to_remove(*osd, wanted, ledger, seen)).collect()
+}
+
+/// Returns what would be removed of an OSD; the error is a sentence that says why it can't be removed.
+fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
     let Some(slot) = seen.ceph.slots.get(&osd) else {
         return Err(format!("{osd} does not exist. See: ceph osd tree"));
     };
-    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, (disk, keep_id))) {
+    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, wanted)) {
         return Err(why);
     }
     let fsid = fsid_of(osd, slot)?;
-    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::removable(osd, keep_id, seen) {
+    if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::removable(osd, wanted.keep_id, seen) {
         return Err(format!("{reason} [{}]", reason.code()));
     }
     let metadata = slot.metadata.as_ref();
@@ -91,8 +143,9 @@ fn to_remove(
     Ok(ToRemove {
         osd,
         fsid,
-        disk,
-        keep_id,
+        disk: wanted.disk,
+        keep_id: wanted.keep_id,
+        node: wanted.node.clone(),
         host: plan::host_of(osd, seen),
         devices,
         used_bytes: slot.used_bytes,
@@ -113,7 +166,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
 /// A removal that has begun by an equal request is no error.
-fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
+fn held_by(record: &Record, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
     if record.quarantine.is_some() {
         return Some(format!(
@@ -121,13 +174,16 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
         ));
     }
     match record.removal() {
-        Some(removal) if (removal.disk, removal.keep_id) == wanted => None,
-        Some(removal) => Some(format!(
-            "the removal of {osd} has begun with --disk {}{}. To change that, withdraw it first: osd-migrate -n \
-             NAMESPACE keep {osd}",
-            removal.disk.code(),
-            if removal.keep_id { " --keep-id" } else { "" }
-        )),
+        Some(removal) if removal.is_as_in(&wanted.of_fsid(record.old)) => None,
+        Some(removal) => {
+            let keep_id = if removal.keep_id { " --keep-id" } else { "" };
+            let node = if removal.whole_node { format!(" --node {}", record.node) } else { String::new() };
+            Some(format!(
+                "the removal of {osd} has begun with --disk {}{keep_id}{node}. To change that, withdraw it first: \
+                 osd-migrate -n NAMESPACE keep {osd}",
+                removal.disk.code(),
+            ))
+        }
         None => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
              NAMESPACE status"
@@ -136,7 +192,7 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::domain::ledger::{Quarantine, Strategy};
     use crate::domain::next::Next;
@@ -146,16 +202,20 @@ mod tests {
 
     const ONE: OsdId = OsdId(1);
 
-    fn seen() -> Observation {
+    pub(in crate::commands) fn seen() -> Observation {
         example::two_replicas_with_a_spare_osd().observe(|_| Questions::default())
     }
 
     fn wiped(osd: OsdId, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
-        to_remove(osd, (DiskAfter::Wipe, false), ledger, seen)
+        to_remove(osd, &wanted(DiskAfter::Wipe, None), ledger, seen)
+    }
+
+    fn wanted(disk: DiskAfter, node: Option<&str>) -> Wanted {
+        Wanted { disk, keep_id: false, node: node.map(|node| NodeName(node.to_owned())) }
     }
 
     /// Returns the ledger after a run has begun with the first OSD; `removes` by the requests of `seen`.
-    fn begun(seen: &Observation) -> Ledger {
+    pub(in crate::commands) fn begun(seen: &Observation) -> Ledger {
         let policy = Policy { confirmed: true, removals: true, ..Policy::default() };
         let mut ledger = Ledger::default();
         let mut seen = seen.clone();
@@ -198,6 +258,31 @@ mod tests {
     }
 
     #[test]
+    fn node_is_requested_as_a_whole_or_not_at_all() {
+        let mut seen = seen();
+        let node = seen.kube.daemons[&ONE].node.clone().unwrap();
+        let two = OsdId(2);
+        seen.kube.daemons.get_mut(&two).unwrap().node = Some(node.clone());
+        let args = RemoveArgs {
+            osds: Vec::new(),
+            node: Some(node.0.clone()),
+            disk: crate::cli::Disk::Mark,
+            keep_id: false,
+            confirm: None,
+        };
+        let of = |seen: &Observation| of_node(&node, &args, &Ledger::default(), seen);
+        let (found, remarks) = of(&seen).unwrap();
+        let stored = requests(&found);
+        assert_eq!(stored.keys().collect::<Vec<_>>(), [&ONE, &two]);
+        assert!(stored.values().all(|one| one.node.as_ref() == Some(&node) && one.disk == DiskAfter::Mark));
+        assert_eq!(remarks.len(), 2, "one for each host in CRUSH: {remarks:?}");
+        seen.kube.daemons.get_mut(&two).unwrap().data_dir = Some("/var/lib/rook/osd2".to_owned());
+        let why = of(&seen).unwrap_err();
+        assert!(why.contains("osd.2") && why.contains("it is in a directory of its node"), "{why}");
+        assert!(why.starts_with(&format!("nothing was requested for node {node}: osd.2 ")), "{why}");
+    }
+
+    #[test]
     fn osd_in_progress_is_requested_only_if_it_is_being_removed() {
         let found = seen();
         let mut ledger = begun(&found);
@@ -207,8 +292,17 @@ mod tests {
         assert!(why.contains("gets another fsid"), "{why}");
         ledger.records.get_mut(&osd).unwrap().strategy = Strategy::Removal(Removal::default());
         assert!(wiped(osd, &ledger, &found).is_ok(), "the same request again");
-        let why = to_remove(osd, (DiskAfter::Leave, false), &ledger, &found).unwrap_err();
+        let why = to_remove(osd, &wanted(DiskAfter::Leave, None), &ledger, &found).unwrap_err();
         assert!(why.contains("has begun with --disk wipe") && why.contains(" keep osd."), "{why}");
+        // A removal of the whole node is another one, in both directions.
+        let with_node = wanted(DiskAfter::Wipe, Some("h3"));
+        let why = to_remove(osd, &with_node, &ledger, &found).unwrap_err();
+        assert!(why.contains("has begun with --disk wipe. To change that"), "{why}");
+        let whole_node = Strategy::Removal(Removal { whole_node: true, ..Removal::default() });
+        ledger.records.get_mut(&osd).unwrap().strategy = whole_node;
+        assert!(to_remove(osd, &with_node, &ledger, &found).is_ok());
+        let why = wiped(osd, &ledger, &found).unwrap_err();
+        assert!(why.contains("has begun with --disk wipe --node "), "{why}");
         let quarantine = Quarantine { why: "its disk failed".to_owned(), since: found.at };
         ledger.records.get_mut(&osd).unwrap().quarantine = Some(quarantine);
         let why = wiped(osd, &ledger, &found).unwrap_err();

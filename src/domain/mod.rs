@@ -21,6 +21,7 @@ pub mod inspection;
 pub mod inventory;
 pub mod ledger;
 pub mod next;
+pub mod node_osds;
 pub mod observation;
 pub mod osd;
 pub mod pace;
