@@ -69,7 +69,8 @@ Examples:
   osd-migrate -n rook-ceph remove osd.5
   osd-migrate -n rook-ceph remove osd.5,osd.6 \\
     --disk mark --confirm yes-really-remove-osds
-  osd-migrate -n rook-ceph remove --node h3";
+  osd-migrate -n rook-ceph remove --node h3
+  osd-migrate -n rook-ceph remove --undeclared";
 
 pub(super) const KEEP: &str = "\
 Examples:

@@ -10,7 +10,7 @@ pub const REMOVAL_CONFIRMATION: &str = "yes-really-remove-osds";
 
 /// Arguments of `remove`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("removed").args(["osds", "node"]).required(true))]
+#[command(group = ArgGroup::new("removed").args(["osds", "node", "undeclared"]).required(true))]
 pub struct RemoveArgs {
     /// OSDs to remove, as osd.12 or 12, separated by spaces or commas.
     ///
@@ -22,6 +22,12 @@ pub struct RemoveArgs {
     /// If one of them can't be removed, the command requests nothing.
     #[arg(long, value_name = "NODE", conflicts_with = "keep_id")]
     pub node: Option<String>,
+    /// Remove the OSDs whose disk or node the CephCluster no longer selects.
+    ///
+    /// A Job on each node reads the disks and changes nothing. A disk that only got another name is still
+    /// selected. If nothing at all is selected, the command is refused.
+    #[arg(long, conflicts_with = "keep_id")]
+    pub undeclared: bool,
     /// State that the disk of a removed OSD gets.
     ///
     /// With "wipe", the disk is blank. With "mark", it is wiped and gets an empty partition table, so that

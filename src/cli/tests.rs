@@ -150,6 +150,10 @@ fn node_is_named_instead_of_osds() {
         &["remove", "5", "--node", "h3"],
         &["keep", "5", "--node", "h3"],
         &["remove", "--keep-id", "--node", "h3"],
+        &["remove", "--undeclared", "--node", "h3"],
+        &["remove", "--undeclared", "5"],
+        &["remove", "--undeclared", "--keep-id"],
+        &["keep", "--undeclared"],
         &["plan", "--remove", "5", "--remove-node", "h3"],
         &["plan", "--inventory", "--remove-node", "h3"],
     ] {

@@ -121,6 +121,7 @@ pub(super) async fn planned(
             plan.insert("drift".to_owned(), show::drift_json(&drift));
             plan.insert("fencedSince".to_owned(), show::fenced_since(&ledger).into());
             plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
+            plan.insert("nothingDeclared".to_owned(), show::nothing_declared(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
         }
         plan
@@ -131,8 +132,10 @@ pub(super) async fn planned(
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
             let fenced = show::fence_text(&ledger, seen.at);
-            let parts = [Some(plan), windows, fenced, show::before_an_edit(&seen), show::drift_text(&drift)];
-            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            let remarks =
+                [show::before_an_edit(&seen), show::nothing_declared(&seen), show::drift_text(&drift)];
+            let parts = [Some(plan), windows, fenced].into_iter().chain(remarks);
+            let parts: Vec<_> = parts.flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }
         PlanOutput::Json => names.complete(&format!("{:#}", document())),

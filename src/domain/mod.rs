@@ -39,6 +39,7 @@ pub mod stall;
 pub mod step;
 pub mod storage;
 pub mod temporary;
+pub mod undeclared;
 pub mod units;
 pub mod view;
 pub mod windows;

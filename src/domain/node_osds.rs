@@ -84,8 +84,8 @@ mod tests {
             let daemons = seen.kube.daemons.iter().filter(|(_, daemon)| daemon.node.as_ref() == Some(node));
             daemons.map(|(osd, _)| *osd).collect::<BTreeSet<_>>()
         };
-        let nodes = seen.kube.nodes.keys().map(|node| (node.clone(), of(node)));
-        nodes.into_iter().find(|(_, osds)| !osds.is_empty()).unwrap()
+        let mut nodes = seen.kube.nodes.keys().map(|node| (node.clone(), of(node)));
+        nodes.find(|(_, osds)| !osds.is_empty()).unwrap()
     }
 
     #[test]

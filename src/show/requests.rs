@@ -11,6 +11,7 @@ use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::{DiskAfter, Removal, RemovalRequest, Requests};
+use crate::domain::undeclared::Found;
 use crate::domain::units::size;
 use crate::layout::{Rows, Width};
 use crate::show::table::age;
@@ -56,6 +57,8 @@ pub enum By {
     Osds,
     /// Their node.
     Node(NodeName),
+    /// They are not declared.
+    Undeclared,
 }
 
 impl Asked {
@@ -63,10 +66,18 @@ impl Asked {
         self.found.iter().map(|one| one.osd).collect()
     }
 
-    /// Returns the arguments of `remove` and `keep`.
-    fn typed(&self) -> String {
+    /// Returns the arguments of `remove`.
+    fn to_remove(&self) -> String {
         match &self.by {
-            By::Osds => listed(&self.osds()),
+            By::Undeclared => "--undeclared".to_owned(),
+            By::Osds | By::Node(_) => self.to_keep(),
+        }
+    }
+
+    /// Returns the arguments of `keep`.
+    fn to_keep(&self) -> String {
+        match &self.by {
+            By::Osds | By::Undeclared => listed(&self.osds()),
             By::Node(node) => format!("--node {node}"),
         }
     }
@@ -74,7 +85,7 @@ impl Asked {
     /// Returns the argument of `plan`.
     fn to_plan(&self) -> String {
         match &self.by {
-            By::Osds => format!("--remove {}", listed(&self.osds())),
+            By::Osds | By::Undeclared => format!("--remove {}", listed(&self.osds())),
             By::Node(node) => format!("--remove-node {node}"),
         }
     }
@@ -106,6 +117,10 @@ enum RequestState {
 /// Returns what is removed with these OSDs, and what follows.
 pub fn requested_text(asked: &Asked, is_confirmed: bool, width: Width) -> String {
     let found = &asked.found;
+    if found.is_empty() {
+        let none = "No OSD to remove was found: nothing was requested".to_owned();
+        return asked.remarks.iter().cloned().chain([none]).collect::<Vec<_>>().join("\n");
+    }
     let mut table = Rows::new(&["OSD", "HOST", "FSID", "DEVICE", "DATA", "ITS DISK"]);
     for one in found {
         let unknown = || "-".to_owned();
@@ -127,23 +142,23 @@ pub fn requested_text(asked: &Asked, is_confirmed: bool, width: Width) -> String
         ));
     }
     parts.extend(asked.remarks.iter().cloned());
-    let typed = asked.typed();
     if is_confirmed {
         parts.push(format!(
             "Requested: {}. A run removes OSDs only with --removals (value remove.enabled). To start one: {RUN_REMOVALS}",
             names(&asked.osds())
         ));
-        parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {typed}"));
+        let to_keep = asked.to_keep();
+        parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {to_keep}"));
     } else {
         let disk = found.first().map(|one| one.disk).filter(|disk| *disk != DiskAfter::default());
         let mut disk = disk.map(|disk| format!(" --disk {}", disk.code())).unwrap_or_default();
         if found.first().is_some_and(|one| one.keep_id) {
             disk += " --keep-id";
         }
-        let to_plan = asked.to_plan();
+        let (to_plan, to_remove) = (asked.to_plan(), asked.to_remove());
         parts.push(format!("To see where the data would go: osd-migrate -n NAMESPACE plan {to_plan}"));
         parts.push(format!(
-            "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove {typed}{disk} \
+            "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove {to_remove}{disk} \
              {REMOVE_CONFIRMED}"
         ));
     }
@@ -160,6 +175,21 @@ pub fn other_daemons(node: &NodeName, daemons: &BTreeSet<String>) -> Option<Stri
             names(daemons)
         )
     })
+}
+
+/// Returns sentences about the OSDs that are not declared, and about those of which that is not known.
+pub fn undeclared(found: &Found) -> Vec<String> {
+    let mut sentences: Vec<String> =
+        found.undeclared.iter().map(|(osd, why)| format!("{osd} is not declared: {why}")).collect();
+    let mut unknown: BTreeMap<&String, Vec<&OsdId>> = BTreeMap::new();
+    for (osd, why) in &found.unknown {
+        unknown.entry(why).or_default().push(osd);
+    }
+    let of_unknown = |(why, osds): (&&String, &Vec<&OsdId>)| {
+        format!("Not compared, and kept: {}: {why}", names(osds.iter().copied()))
+    };
+    sentences.extend(unknown.iter().map(of_unknown));
+    sentences
 }
 
 /// Returns OSDs as one word of a command line.

@@ -257,6 +257,18 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
     let done = show::requested_text(&of_node, true, Width::Unknown);
     assert!(done.contains("Requested: osd.0, osd.2. ") && done.contains(" keep --node h1"), "{done}");
     assert_eq!(show::other_daemons(&NodeName("h1".to_owned()), &[].into()), None);
+    // The ids of undeclared OSDs are found by the program, again after the confirmation.
+    let undeclared =
+        Asked { by: By::Undeclared, remarks: vec!["osd.0 is not declared".to_owned()], ..of_node };
+    let listed = show::requested_text(&undeclared, false, Width::Unknown);
+    for expected in
+        ["\nosd.0 is not declared\n", " plan --remove osd.0,osd.2\n", " remove --undeclared --disk mark "]
+    {
+        assert!(listed.contains(expected), "{expected}: {listed}");
+    }
+    assert!(show::requested_text(&undeclared, true, Width::Unknown).ends_with(" keep osd.0,osd.2"));
+    let none = show::requested_text(&Asked { found: Vec::new(), ..undeclared }, true, Width::Unknown);
+    assert_eq!(none, "osd.0 is not declared\nNo OSD to remove was found: nothing was requested");
 }
 
 #[test]
