@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use super::examples;
 use super::look::{PlanArgs, RehearseArgs, ReportArgs, StatusArgs};
-use super::remove::RemoveArgs;
+use super::remove::{KeepArgs, RemoveArgs};
 use super::run::{NewArgs, RunArgs};
 use super::telemetry::TelemetryArgs;
 use crate::domain::osd::OsdId;
@@ -171,7 +171,7 @@ pub enum Command {
     /// Request that OSDs are removed from the cluster.
     ///
     /// The command stores a request for the fsid of each OSD. A run with --removals (value remove.enabled)
-    /// then empties the OSDs one after the other, stops and purges them, wipes their disks, and deletes their
+    /// then empties the OSDs, stops and purges them one after the other, wipes their disks, and deletes their
     /// Deployments. No OSD is removed without a request. An OSD with a request is not migrated. Without
     /// --confirm, the command lists what would be removed. Exit codes: 0 requested; 3 not confirmed, or
     /// refused.
@@ -182,13 +182,7 @@ pub enum Command {
     /// Until the OSD is stopped, a run restores its CRUSH weight, and its data moves back. Exit codes: 0
     /// withdrawn; 3 no such request, or the OSD is already stopped: then its removal is completed.
     #[command(after_help = examples::KEEP)]
-    Keep {
-        /// OSDs to keep, as osd.12 or 12, separated by spaces or commas.
-        ///
-        /// If one of them has no request, the command changes nothing.
-        #[arg(required = true, value_delimiter = ',', value_name = "OSD")]
-        osds: Vec<OsdId>,
-    },
+    Keep(KeepArgs),
     /// Fence Rook before you edit the CephCluster.
     ///
     /// Type this before you edit `encrypted` or another field of a device set: a running Rook acts on the

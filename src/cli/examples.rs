@@ -14,7 +14,8 @@ pub(super) const PLAN: &str = "\
 Examples:
   osd-migrate -n rook-ceph plan
   osd-migrate -n rook-ceph plan --inventory
-  osd-migrate -n rook-ceph plan --remove osd.5";
+  osd-migrate -n rook-ceph plan --remove osd.5
+  osd-migrate -n rook-ceph plan --remove-node h3";
 
 pub(super) const RUN: &str = "\
 Examples:
@@ -67,11 +68,14 @@ pub(super) const REMOVE: &str = "\
 Examples:
   osd-migrate -n rook-ceph remove osd.5
   osd-migrate -n rook-ceph remove osd.5,osd.6 \\
-    --disk mark --confirm yes-really-remove-osds";
+    --disk mark --confirm yes-really-remove-osds
+  osd-migrate -n rook-ceph remove --node h3
+  osd-migrate -n rook-ceph remove --undeclared";
 
 pub(super) const KEEP: &str = "\
 Examples:
-  osd-migrate -n rook-ceph keep osd.5";
+  osd-migrate -n rook-ceph keep osd.5
+  osd-migrate -n rook-ceph keep --node h3";
 
 pub(super) const FENCE: &str = "\
 Examples:

@@ -110,6 +110,9 @@ mod tests {
         let forwarded = job(&typed, &chart);
         assert_eq!(forwarded.join(" "), "remove --confirm yes-really-remove-osds --disk mark 5");
         assert!(Cli::command().try_get_matches_from([&["osd-migrate"], &typed[..]].concat()).is_ok());
+        for by in [&["remove", "--node", "h3"][..], &["remove", "--undeclared"]] {
+            assert_eq!(job(by, &chart), by);
+        }
     }
 
     #[test]

@@ -60,6 +60,12 @@ pub struct PlanArgs {
     #[arg(long, value_delimiter = ',', value_name = "OSD", conflicts_with = "inventory")]
     #[arg(hide_short_help = true)]
     pub remove: Vec<OsdRange>,
+    /// Forecast the removal of all OSDs whose Deployment is on this node.
+    ///
+    /// As --remove with these OSDs.
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["inventory", "remove"])]
+    #[arg(hide_short_help = true)]
+    pub remove_node: Option<String>,
     /// List OSDs that are as declared, too.
     #[arg(long)]
     pub all: bool,

@@ -5,7 +5,7 @@
 //! | `command` | global options, the list of commands |
 //! | `run` | arguments of `run` and `provision`; the policy |
 //! | `look` | arguments of the commands that only show something |
-//! | `remove` | arguments of `remove` |
+//! | `remove` | arguments of `remove` and `keep` |
 //! | `telemetry` | options of logs and metrics |
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 //! | `parse` | from the words of the command line to the arguments |
@@ -32,7 +32,7 @@ pub use look::{
 };
 pub use near::near;
 pub use parse::parse;
-pub use remove::{Disk, REMOVAL_CONFIRMATION, RemoveArgs};
+pub use remove::{Disk, KeepArgs, REMOVAL_CONFIRMATION, RemoveArgs};
 pub use run::{CONFIRMATION, DeploymentBy, Empty, LimitArgs, NewArgs, RequireClean, RunArgs};
 pub use telemetry::{LogFormat, TelemetryArgs};
 

@@ -1,6 +1,6 @@
-//! Arguments of `remove`.
+//! Arguments of `remove` and `keep`.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::domain::osd::OsdId;
 use crate::domain::removal::DiskAfter;
@@ -10,12 +10,24 @@ pub const REMOVAL_CONFIRMATION: &str = "yes-really-remove-osds";
 
 /// Arguments of `remove`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("removed").args(["osds", "node", "undeclared"]).required(true))]
 pub struct RemoveArgs {
     /// OSDs to remove, as osd.12 or 12, separated by spaces or commas.
     ///
     /// If one of them can't be removed, the command requests nothing.
-    #[arg(required = true, value_delimiter = ',', value_name = "OSD")]
+    #[arg(value_delimiter = ',', value_name = "OSD")]
     pub osds: Vec<OsdId>,
+    /// Remove all OSDs whose Deployment is on this node, and the host in CRUSH with the last of them.
+    ///
+    /// If one of them can't be removed, the command requests nothing.
+    #[arg(long, value_name = "NODE", conflicts_with = "keep_id")]
+    pub node: Option<String>,
+    /// Remove the OSDs whose disk or node the CephCluster no longer selects.
+    ///
+    /// A Job on each node reads the disks and changes nothing. A disk that only got another name is still
+    /// selected. If nothing at all is selected, the command is refused.
+    #[arg(long, conflicts_with = "keep_id")]
+    pub undeclared: bool,
     /// State that the disk of a removed OSD gets.
     ///
     /// With "wipe", the disk is blank. With "mark", it is wiped and gets an empty partition table, so that
@@ -35,6 +47,20 @@ pub struct RemoveArgs {
     // The CronJob's confirmation of runs has the id `confirm`: the Job of this command must not get it.
     #[arg(id = "confirm-removal", long = "confirm", value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
+}
+
+/// Arguments of `keep`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("kept").args(["osds", "node"]).required(true))]
+pub struct KeepArgs {
+    /// OSDs to keep, as osd.12 or 12, separated by spaces or commas.
+    ///
+    /// If one of them has no request, the command changes nothing.
+    #[arg(value_delimiter = ',', value_name = "OSD")]
+    pub osds: Vec<OsdId>,
+    /// Keep all OSDs that were requested with this node.
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
 }
 
 /// State that the disk of a removed OSD gets.

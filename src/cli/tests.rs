@@ -129,6 +129,39 @@ fn removal_takes_only_its_own_confirmation_and_known_states() {
 }
 
 #[test]
+fn node_is_named_instead_of_osds() {
+    let node = |args: &[&str]| match Cli::try_parse_from(["osd-migrate"].iter().chain(args)) {
+        Ok(Cli { command: Command::Remove(args), .. }) => Ok((args.node, args.osds.len())),
+        Ok(Cli { command: Command::Keep(args), .. }) => Ok((args.node, args.osds.len())),
+        Ok(Cli { command: Command::Plan(args), .. }) => Ok((args.remove_node, args.remove.len())),
+        Ok(_) => Err(String::new()),
+        Err(error) => Err(error.to_string()),
+    };
+    let h3 = || Some("h3".to_owned());
+    for args in [&["remove", "--node", "h3"][..], &["keep", "--node", "h3"], &["plan", "--remove-node", "h3"]]
+    {
+        assert_eq!(node(args), Ok((h3(), 0)), "{args:?}");
+    }
+    assert_eq!(node(&["remove", "--disk", "mark", "--node", "h3"]), Ok((h3(), 0)));
+    assert_eq!(node(&["keep", "5", "6"]), Ok((None, 2)));
+    for wrong in [
+        &["remove"][..],
+        &["keep"],
+        &["remove", "5", "--node", "h3"],
+        &["keep", "5", "--node", "h3"],
+        &["remove", "--keep-id", "--node", "h3"],
+        &["remove", "--undeclared", "--node", "h3"],
+        &["remove", "--undeclared", "5"],
+        &["remove", "--undeclared", "--keep-id"],
+        &["keep", "--undeclared"],
+        &["plan", "--remove", "5", "--remove-node", "h3"],
+        &["plan", "--inventory", "--remove-node", "h3"],
+    ] {
+        assert!(node(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
 fn removals_are_off_unless_they_are_asked_for() {
     let removes = |args: &[&str]| match Cli::try_parse_from(["osd-migrate"].iter().chain(args)) {
         Ok(Cli { command: Command::Run(args), .. }) => Some(args.policy().removes()),

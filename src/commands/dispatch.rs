@@ -73,7 +73,7 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Resume => control(&k8s, None).await,
         Command::Retry { osds } => retry(k8s, &osds).await,
         Command::Remove(args) => remove(k8s, timeout, &args).await,
-        Command::Keep { osds } => keep(k8s, &osds).await,
+        Command::Keep(args) => keep(k8s, &args).await,
         Command::Fence { remove } => fence(k8s, timeout, remove).await,
         Command::Follow { job } => follow(k8s, job).await,
         Command::Preflight => preflight(k8s, timeout).await,
@@ -109,7 +109,7 @@ fn offline(cli: &Cli) -> Option<Exit> {
         | Command::Resume
         | Command::Retry { .. }
         | Command::Remove(_)
-        | Command::Keep { .. }
+        | Command::Keep(_)
         | Command::Fence { .. }
         | Command::Preflight
         | Command::Start { .. }
@@ -143,7 +143,7 @@ async fn connected(cli: &Cli) -> Result<K8s, K8sError> {
             | Command::Cancel
             | Command::Resume
             | Command::Retry { .. }
-            | Command::Keep { .. }
+            | Command::Keep(_)
             | Command::Follow { .. }
     );
     // In a pod, the first observation finds it, without another request.

@@ -1,13 +1,16 @@
-//! `plan --inventory`: inventory Jobs on all nodes at once, outside of a run. They decide nothing.
+//! `plan --inventory` and `remove --undeclared`: inventory Jobs on all nodes at once, outside of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::act::{Act, NodeAct};
+use crate::domain::inventory::NodeInventory;
 use crate::domain::observation::{Inventory, JobState, Observation};
+use crate::domain::osd::NodeName;
 use crate::domain::plan::{self, Questions};
 use crate::domain::policy::Policy;
+use crate::domain::undeclared;
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, pause};
 use crate::ports::{Cluster, Failure, LedgerStore, Severity};
@@ -17,7 +20,7 @@ use crate::ports::{Cluster, Failure, LedgerStore, Severity};
 /// A Job takes seconds; a node that pulls the image first needs minutes.
 const PATIENCE_SECONDS: u32 = 300;
 
-/// Inventories of one `plan`.
+/// Inventories of one command.
 pub(super) struct Inventories<'a> {
     /// Policy whose `run` names this process alone.
     pub policy: &'a Policy,
@@ -34,18 +37,8 @@ impl Inventories<'_> {
     pub(super) async fn ask(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
         let nodes = plan::inspected(self.policy, &seen);
-        for node in &nodes {
-            self.live.act(&plan::inventory_job(self.policy, node, 1, &seen)).await?;
-        }
-        for _ in 0..PATIENCE_SECONDS {
-            let seen = self.observe().await?;
-            let is_over = |job: &&Inventory| job.report.is_some() || job.state == Some(JobState::Ended);
-            let over: BTreeSet<_> =
-                self.mine(&seen).map(|(_, job)| job).filter(is_over).map(|job| &job.node).collect();
-            if over.len() == nodes.len() {
-                return Ok(());
-            }
-            pause(Duration::from_secs(1)).await;
+        if self.ask_on(&nodes).await? {
+            return Ok(());
         }
         Err(Failure {
             severity: Severity::Passing,
@@ -55,6 +48,34 @@ impl Inventories<'_> {
                 self.k8s.namespace()
             ),
         })
+    }
+
+    /// Requests an inventory of each of these nodes.
+    ///
+    /// Returns whether each node has answered, or cannot answer, in time.
+    pub(super) async fn ask_on(&mut self, nodes: &BTreeSet<NodeName>) -> Result<bool, Failure> {
+        let seen = self.observe().await?;
+        for node in nodes {
+            self.live.act(&plan::inventory_job(self.policy, node, 1, &seen)).await?;
+        }
+        for _ in 0..PATIENCE_SECONDS {
+            let seen = self.observe().await?;
+            let is_over = |job: &&Inventory| job.report.is_some() || job.state == Some(JobState::Ended);
+            let over: BTreeSet<_> =
+                self.mine(&seen).map(|(_, job)| job).filter(is_over).map(|job| &job.node).collect();
+            if over.len() == nodes.len() {
+                return Ok(true);
+            }
+            pause(Duration::from_secs(1)).await;
+        }
+        Ok(false)
+    }
+
+    /// Returns the inventories, or why there is none of a node, and what is observed now.
+    pub(super) async fn results(&mut self) -> Result<(undeclared::Inventories, Observation), Failure> {
+        let seen = self.observe().await?;
+        let found = self.mine(&seen).map(|(_, job)| (job.node.clone(), result(job))).collect();
+        Ok((found, seen))
     }
 
     /// Deletes the inventory Jobs that were created for this `plan`.
@@ -82,4 +103,12 @@ impl Inventories<'_> {
         Ledgers(Arc::clone(&self.k8s)).load().await?;
         self.live.observe(|_| Questions::default()).await
     }
+}
+
+/// Returns the inventory of a Job, or why there is none.
+fn result(job: &Inventory) -> Result<NodeInventory, String> {
+    let report = job.report.as_ref();
+    let inventory = report.and_then(|report| report.inventory.clone());
+    let why = || report.and_then(|report| report.problem.clone()).or_else(|| job.trouble.clone());
+    inventory.ok_or_else(|| why().unwrap_or_else(|| "its Job has left no report".to_owned()))
 }

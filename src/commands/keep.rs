@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::cli::KeepArgs;
 use crate::commands::remove::conflict;
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::osd::OsdId;
+use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::removal::{Cause, Requests};
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::{K8s, request_key};
@@ -14,7 +15,7 @@ use crate::ports::LedgerStore;
 use crate::show;
 
 /// Withdraws requests: all of them, or none.
-pub(super) async fn keep(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
+pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
     let names = k8s.names();
     let requests = match k8s.read_requests().await {
         Ok(requests) => requests,
@@ -25,14 +26,13 @@ pub(super) async fn keep(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    if let Some(osd) = osds.iter().find(|osd| !is_requested(**osd, &requests, &ledger)) {
-        let why = format!("{osd} has no request for its removal. See: osd-migrate -n NAMESPACE status");
+    let withdrawn = match withdrawn(args, &requests, &ledger) {
+        Ok(osds) => osds,
+        Err(why) => return failed(&names.complete(&why), Exit::Refused),
+    };
+    if let Some(why) = withdrawn.iter().find_map(|osd| by_switch(*osd, &requests, &ledger)) {
         return failed(&names.complete(&why), Exit::Refused);
     }
-    if let Some(why) = osds.iter().find_map(|osd| by_switch(*osd, &requests, &ledger)) {
-        return failed(&names.complete(&why), Exit::Refused);
-    }
-    let withdrawn: BTreeSet<OsdId> = osds.iter().copied().collect();
     if let Err(error) = k8s.withdraw_requests(&withdrawn).await {
         return conflict(error, &k8s);
     }
@@ -64,9 +64,78 @@ fn by_switch(osd: OsdId, requests: &Requests, ledger: &Ledger) -> Option<String>
     ))
 }
 
+/// Returns the OSDs whose requests are withdrawn; the error is a sentence about one without a request.
+fn withdrawn(args: &KeepArgs, requests: &Requests, ledger: &Ledger) -> Result<BTreeSet<OsdId>, String> {
+    if let Some(node) = &args.node {
+        let found = of_node(&NodeName(node.clone()), requests, ledger);
+        let none =
+            || format!("no removal was requested with --node {node}. See: osd-migrate -n NAMESPACE status");
+        return if found.is_empty() { Err(none()) } else { Ok(found) };
+    }
+    match args.osds.iter().find(|osd| !is_requested(**osd, requests, ledger)) {
+        Some(osd) => {
+            Err(format!("{osd} has no request for its removal. See: osd-migrate -n NAMESPACE status"))
+        }
+        None => Ok(args.osds.iter().copied().collect()),
+    }
+}
+
+/// Returns the OSDs that were requested with a node, and those whose removal with it has begun.
+fn of_node(node: &NodeName, requests: &Requests, ledger: &Ledger) -> BTreeSet<OsdId> {
+    let requested = requests.removals.iter().filter(|(_, request)| request.node.as_ref() == Some(node));
+    let is_with_it =
+        |record: &&Record| record.node == *node && record.removal().is_some_and(|removal| removal.whole_node);
+    let begun = ledger.records.values().filter(is_with_it).map(|record| record.osd);
+    requested.map(|(osd, _)| *osd).chain(begun).collect()
+}
+
 /// Returns whether a request for the OSD is stored, even one that can't be read, or its removal has begun.
 fn is_requested(osd: OsdId, requests: &Requests, ledger: &Ledger) -> bool {
     requests.removals.contains_key(&osd)
         || requests.unreadable.contains(&request_key(osd))
         || ledger.records.get(&osd).is_some_and(Record::is_removal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::remove::tests::{begun, seen};
+    use crate::domain::ledger::Strategy;
+    use crate::domain::removal::{Removal, RemovalRequest};
+
+    fn kept(osds: &[u32], node: Option<&str>) -> KeepArgs {
+        KeepArgs { osds: osds.iter().copied().map(OsdId).collect(), node: node.map(str::to_owned) }
+    }
+
+    #[test]
+    fn node_to_keep_means_the_osds_requested_with_it() {
+        let fsid = "11111111-1111-1111-1111-111111111111".parse().unwrap();
+        let of =
+            |node: &str| RemovalRequest { node: Some(NodeName(node.to_owned())), ..RemovalRequest::of(fsid) };
+        let mut requests = Requests::default();
+        let alone = RemovalRequest::of(fsid);
+        requests.removals = [(1, of("h3")), (2, of("h2")), (3, alone), (4, of("h3"))]
+            .into_iter()
+            .map(|(osd, request)| (OsdId(osd), request))
+            .collect();
+        let mut ledger = Ledger::default();
+        let found =
+            |requests: &Requests, ledger: &Ledger| withdrawn(&kept(&[], Some("h3")), requests, ledger);
+        assert_eq!(found(&requests, &ledger), Ok([OsdId(1), OsdId(4)].into()));
+        assert_eq!(withdrawn(&kept(&[2, 3], None), &requests, &ledger), Ok([OsdId(2), OsdId(3)].into()));
+        let why = withdrawn(&kept(&[2, 9], None), &requests, &ledger).unwrap_err();
+        assert!(why.starts_with("osd.9 has no request"), "{why}");
+        // A removal that has begun counts, even if its request is gone.
+        let (_, record) = begun(&seen()).records.pop_first().unwrap();
+        ledger.records.insert(OsdId(7), Record { osd: OsdId(7), ..record });
+        let record = ledger.records.get_mut(&OsdId(7)).unwrap();
+        record.node = NodeName("h3".to_owned());
+        record.strategy = Strategy::Removal(Removal::default());
+        assert_eq!(found(&requests, &ledger), Ok([OsdId(1), OsdId(4)].into()), "not with its node");
+        let record = ledger.records.get_mut(&OsdId(7)).unwrap();
+        record.strategy = Strategy::Removal(Removal { whole_node: true, ..Removal::default() });
+        assert_eq!(found(&requests, &ledger), Ok([OsdId(1), OsdId(4), OsdId(7)].into()));
+        let none = withdrawn(&kept(&[], Some("h9")), &requests, &ledger).unwrap_err();
+        assert!(none.starts_with("no removal was requested with --node h9"), "{none}");
+    }
 }

@@ -3,10 +3,10 @@
 //! | module | content |
 //! | --- | --- |
 //! | `dispatch` | from the arguments to the command |
-//! | `plan`, `inventories`, `plan_removal` | `plan`, its inventories, its forecast of a removal |
+//! | `plan`, `plan_removal`, `inventories` | `plan`, its forecast of a removal; inventories of nodes |
 //! | `run` | `run`, `provision` |
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
-//! | `remove`, `keep` | requests for the removal of OSDs |
+//! | `remove`, `undeclared`, `keep` | requests for the removal of OSDs |
 //! | `fence` | `fence` |
 //! | `preflight`, `start`, `uninstall` | Helm's hooks |
 //! | `rehearse` | `rehearse` |
@@ -45,6 +45,7 @@ mod run;
 mod start;
 mod status;
 mod terminal;
+mod undeclared;
 mod uninstall;
 
 pub use dispatch::{dispatch, ends_itself};

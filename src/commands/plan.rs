@@ -31,7 +31,7 @@ use crate::show::{self, Plan, PlanDetail};
 /// Prints what a run would do.
 pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> Exit {
     let live = Live::new(Arc::clone(&k8s), timeout);
-    if !args.remove.is_empty() {
+    if !args.remove.is_empty() || args.remove_node.is_some() {
         return plan_removal(live, &k8s, args).await;
     }
     if args.inventory { plan_with_inventory(live, k8s, args).await } else { plan_only(live, k8s, args).await }
@@ -122,6 +122,7 @@ pub(super) async fn planned(
             plan.insert("pgsPerOsd".to_owned(), show::pgs_json(&seen.ceph));
             plan.insert("fencedSince".to_owned(), show::fenced_since(&ledger).into());
             plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
+            plan.insert("nothingDeclared".to_owned(), show::nothing_declared(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
         }
         plan
@@ -132,10 +133,14 @@ pub(super) async fn planned(
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
             let fenced = show::fence_text(&ledger, seen.at);
-            let pgs = show::pgs_text(&seen.ceph);
-            let edit = show::before_an_edit(&seen);
-            let parts = [Some(plan), windows, fenced, edit, pgs, show::drift_text(&drift)];
-            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            let remarks = [
+                show::before_an_edit(&seen),
+                show::nothing_declared(&seen),
+                show::pgs_text(&seen.ceph),
+                show::drift_text(&drift),
+            ];
+            let parts = [Some(plan), windows, fenced].into_iter().chain(remarks);
+            let parts: Vec<_> = parts.flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }
         PlanOutput::Json => names.complete(&format!("{:#}", document())),

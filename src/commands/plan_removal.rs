@@ -1,4 +1,4 @@
-//! `plan --remove`: the forecast of a removal. It only reads.
+//! `plan --remove` and `plan --remove-node`: the forecast of a removal. They only read.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,9 @@ use crate::cli::{PlanArgs, PlanOutput};
 use crate::commands::print::print;
 use crate::commands::terminal::width;
 use crate::domain::forecast::forecast;
+use crate::domain::node_osds;
 use crate::domain::observation::Observation;
-use crate::domain::osd::{OsdId, OsdRange};
+use crate::domain::osd::{NodeName, OsdId, OsdRange};
 use crate::domain::plan::Questions;
 use crate::exit::{Exit, failed, not_seen};
 use crate::k8s::K8s;
@@ -46,8 +47,11 @@ pub(super) async fn plan_removal(mut live: Live, k8s: &K8s, args: &PlanArgs) -> 
     print(&text).map_or_else(|exit| exit, |()| exit)
 }
 
-/// Returns the OSDs to remove; the error is a sentence about one that does not exist.
+/// Returns the OSDs to remove; the error is a sentence about an OSD or a node that does not exist.
 fn removed(args: &PlanArgs, seen: &Observation) -> Result<BTreeSet<OsdId>, String> {
+    if let Some(node) = &args.remove_node {
+        return node_osds::on(&NodeName(node.clone()), seen).map(|found| found.osds);
+    }
     let osds: BTreeSet<OsdId> = args.remove.iter().flat_map(OsdRange::osds).collect();
     match osds.iter().find(|osd| !seen.ceph.slots.contains_key(osd)) {
         Some(osd) => Err(format!("{osd} does not exist. See: ceph osd tree")),

@@ -53,7 +53,7 @@ impl AsJob {
             | Command::Cancel
             | Command::Resume
             | Command::Retry { .. }
-            | Command::Keep { .. }
+            | Command::Keep(_)
             | Command::Start { .. }
             | Command::Uninstall
             | Command::Explain { .. }

@@ -7,18 +7,21 @@ use std::time::Duration;
 use crate::cli::RemoveArgs;
 use crate::commands::print::print;
 use crate::commands::terminal::width;
+use crate::commands::undeclared::find_undeclared;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Ledger, Record};
+use crate::domain::node_osds;
 use crate::domain::observation::{Observation, Slot};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::plan::{self, Questions};
 use crate::domain::removal::{DiskAfter, RemovalRequest};
+use crate::domain::undeclared;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::{K8s, K8sError};
 use crate::layout::fitted;
 use crate::live::{Ledgers, Live, WallClock, kube_failure};
 use crate::ports::{Clock, Cluster, LedgerStore};
-use crate::show::{self, ToRemove};
+use crate::show::{self, Asked, By, ToRemove};
 
 /// Lists what would be removed; if that is confirmed, stores the requests.
 pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) -> Exit {
@@ -26,26 +29,83 @@ pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) 
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    let observed = Live::new(Arc::clone(&k8s), timeout).observe(|_| Questions::default()).await;
-    let seen = match observed {
+    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    let seen = match live.observe(|_| Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };
-    let (names, wanted) = (k8s.names(), (DiskAfter::from(args.disk), args.keep_id));
-    let osds: BTreeSet<OsdId> = args.osds.iter().copied().collect();
-    let found: Result<Vec<ToRemove>, String> =
-        osds.iter().map(|osd| to_remove(*osd, wanted, &ledger, &seen)).collect();
-    let found = match found {
-        Ok(found) => found,
-        Err(why) => return failed(&names.complete(&why), Exit::Refused),
-    };
-    let is_confirmed = args.confirm.is_some();
-    if is_confirmed && let Err(error) = k8s.request_removals(&requests(&found)).await {
-        return conflict(error, &k8s);
+    let refused = |why: String| failed(&k8s.names().complete(&why), Exit::Refused);
+    if args.undeclared {
+        return remove_undeclared(&k8s, live, &ledger, seen, args).await;
     }
-    let text = show::requested_text(&found, is_confirmed, width());
+    let Some(node) = args.node.clone().map(NodeName) else {
+        let osds = args.osds.iter().copied().collect();
+        return match all_to_remove(&osds, &Wanted::of(args, None), &ledger, &seen) {
+            Ok(found) => request(&k8s, &Asked { found, by: By::Osds, remarks: Vec::new() }, args).await,
+            Err(why) => refused(why),
+        };
+    };
+    let (found, mut remarks) = match of_node(&node, args, &ledger, &seen) {
+        Ok(found) => found,
+        Err(why) => return refused(why),
+    };
+    match k8s.mons_and_mgrs(&node).await {
+        Ok(others) => remarks.extend(show::other_daemons(&node, &others)),
+        Err(error) => return not_seen(&kube_failure(error)),
+    }
+    request(&k8s, &Asked { found, by: By::Node(node), remarks }, args).await
+}
+
+/// Returns the OSDs of a node, and a remark about each host in CRUSH.
+///
+/// The error is a sentence: no OSD is on the node, or one of them can't be removed.
+fn of_node(
+    node: &NodeName,
+    args: &RemoveArgs,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Result<(Vec<ToRemove>, Vec<String>), String> {
+    let on_it = node_osds::on(node, seen)?;
+    let found = all_to_remove(&on_it.osds, &Wanted::of(args, Some(node.clone())), ledger, seen);
+    let found = found.map_err(|why| format!("nothing was requested for node {node}: {why}"))?;
+    Ok((found, on_it.of_hosts()))
+}
+
+/// Lists the OSDs that the CephCluster no longer declares; if that is confirmed, stores the requests.
+async fn remove_undeclared(
+    k8s: &Arc<K8s>,
+    live: Live,
+    ledger: &Ledger,
+    seen: Observation,
+    args: &RemoveArgs,
+) -> Exit {
+    let refused = |why: String| failed(&k8s.names().complete(&why), Exit::Refused);
+    if let Some(why) = undeclared::refused(&seen) {
+        return refused(format!("nothing was requested: {why}"));
+    }
+    let (found, seen) = match find_undeclared(k8s, live, seen).await {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    let osds = found.undeclared.keys().copied().collect();
+    match all_to_remove(&osds, &Wanted::of(args, None), ledger, &seen) {
+        Ok(to_remove) => {
+            let remarks = show::undeclared(&found);
+            request(k8s, &Asked { found: to_remove, by: By::Undeclared, remarks }, args).await
+        }
+        Err(why) => refused(format!("nothing was requested: {why}")),
+    }
+}
+
+/// Prints the OSDs; if that is confirmed, stores the requests before.
+async fn request(k8s: &K8s, asked: &Asked, args: &RemoveArgs) -> Exit {
+    let is_confirmed = args.confirm.is_some() && !asked.found.is_empty();
+    if is_confirmed && let Err(error) = k8s.request_removals(&requests(&asked.found)).await {
+        return conflict(error, k8s);
+    }
+    let text = show::requested_text(asked, is_confirmed, width());
     let exit = if is_confirmed { Exit::Finished } else { Exit::Refused };
-    print(&fitted(&names.complete(&text), width())).map_or_else(|exit| exit, |()| exit)
+    print(&fitted(&k8s.names().complete(&text), width())).map_or_else(|exit| exit, |()| exit)
 }
 
 /// Returns the exit code of requests that could not be written.
@@ -61,27 +121,51 @@ pub(super) fn conflict(error: K8sError, k8s: &K8s) -> Exit {
 fn requests(found: &[ToRemove]) -> BTreeMap<OsdId, RemovalRequest> {
     let since = Some(WallClock.now());
     let request = |one: &ToRemove| {
-        let (fsid, disk, keep_id) = (one.fsid, one.disk, one.keep_id);
-        (one.osd, RemovalRequest { fsid, disk, keep_id, node: None, since })
+        let ToRemove { fsid, disk, keep_id, ref node, .. } = *one;
+        (one.osd, RemovalRequest { fsid, disk, keep_id, node: node.clone(), since })
     };
     found.iter().map(request).collect()
 }
 
-/// Returns what would be removed of an OSD; the error is a sentence that says why it can't be removed.
-fn to_remove(
-    osd: OsdId,
-    (disk, keep_id): (DiskAfter, bool),
+/// Removal that the arguments ask for, for each of the OSDs.
+struct Wanted {
+    disk: DiskAfter,
+    keep_id: bool,
+    node: Option<NodeName>,
+}
+
+impl Wanted {
+    fn of(args: &RemoveArgs, node: Option<NodeName>) -> Self {
+        Self { disk: DiskAfter::from(args.disk), keep_id: args.keep_id, node }
+    }
+
+    fn of_fsid(&self, fsid: OsdFsid) -> RemovalRequest {
+        let (disk, keep_id, node) = (self.disk, self.keep_id, self.node.clone());
+        RemovalRequest { disk, keep_id, node, ..RemovalRequest::of(fsid) }
+    }
+}
+
+/// Returns what would be removed of each OSD; the error is a sentence about the first that can't be removed.
+fn all_to_remove(
+    osds: &BTreeSet<OsdId>,
+    wanted: &Wanted,
     ledger: &Ledger,
     seen: &Observation,
-) -> Result<ToRemove, String> {
+) -> Result<Vec<ToRemove>, String> {
+    osds.iter().map(|osd| to_remove(*osd, wanted, ledger, seen)).collect()
+}
+
+/// Returns what would be removed of an OSD; the error is a sentence that says why it can't be removed.
+fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
     let Some(slot) = seen.ceph.slots.get(&osd) else {
         return Err(format!("{osd} does not exist. See: ceph osd tree"));
     };
-    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, (disk, keep_id))) {
+    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, wanted)) {
         return Err(why);
     }
     let fsid = fsid_of(osd, slot)?;
-    let gate = gate::first_of([gate::removable(osd, keep_id, seen), gate::fits_place(osd, disk, seen)]);
+    let place = gate::fits_place(osd, wanted.disk, seen);
+    let gate = gate::first_of([gate::removable(osd, wanted.keep_id, seen), place]);
     if let Gate::Shut(reason) | Gate::Unknown(reason) = gate {
         return Err(format!("{reason} [{}]", reason.code()));
     }
@@ -97,8 +181,9 @@ fn to_remove(
     Ok(ToRemove {
         osd,
         fsid,
-        disk,
-        keep_id,
+        disk: wanted.disk,
+        keep_id: wanted.keep_id,
+        node: wanted.node.clone(),
         host: plan::host_of(osd, seen),
         devices,
         used_bytes: slot.used_bytes,
@@ -119,7 +204,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
 /// A removal that has begun by an equal request is no error.
-fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
+fn held_by(record: &Record, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
     if record.quarantine.is_some() {
         return Some(format!(
@@ -127,13 +212,16 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
         ));
     }
     match record.removal() {
-        Some(removal) if (removal.disk, removal.keep_id) == wanted => None,
-        Some(removal) => Some(format!(
-            "the removal of {osd} has begun with --disk {}{}. To change that, withdraw it first: osd-migrate -n \
-             NAMESPACE keep {osd}",
-            removal.disk.code(),
-            if removal.keep_id { " --keep-id" } else { "" }
-        )),
+        Some(removal) if removal.is_as_in(&wanted.of_fsid(record.old)) => None,
+        Some(removal) => {
+            let keep_id = if removal.keep_id { " --keep-id" } else { "" };
+            let node = if removal.whole_node { format!(" --node {}", record.node) } else { String::new() };
+            Some(format!(
+                "the removal of {osd} has begun with --disk {}{keep_id}{node}. To change that, withdraw it first: \
+                 osd-migrate -n NAMESPACE keep {osd}",
+                removal.disk.code(),
+            ))
+        }
         None => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
              NAMESPACE status"
@@ -142,7 +230,7 @@ fn held_by(record: &Record, wanted: (DiskAfter, bool)) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::domain::ledger::{Quarantine, Strategy};
     use crate::domain::next::Next;
@@ -152,16 +240,20 @@ mod tests {
 
     const ONE: OsdId = OsdId(1);
 
-    fn seen() -> Observation {
+    pub(in crate::commands) fn seen() -> Observation {
         example::two_replicas_with_a_spare_osd().observe(|_| Questions::default())
     }
 
     fn wiped(osd: OsdId, ledger: &Ledger, seen: &Observation) -> Result<ToRemove, String> {
-        to_remove(osd, (DiskAfter::Wipe, false), ledger, seen)
+        to_remove(osd, &wanted(DiskAfter::Wipe, None), ledger, seen)
+    }
+
+    fn wanted(disk: DiskAfter, node: Option<&str>) -> Wanted {
+        Wanted { disk, keep_id: false, node: node.map(|node| NodeName(node.to_owned())) }
     }
 
     /// Returns the ledger after a run has begun with the first OSD; `removes` by the requests of `seen`.
-    fn begun(seen: &Observation) -> Ledger {
+    pub(in crate::commands) fn begun(seen: &Observation) -> Ledger {
         let policy = Policy { confirmed: true, removals: true, ..Policy::default() };
         let mut ledger = Ledger::default();
         let mut seen = seen.clone();
@@ -200,13 +292,40 @@ mod tests {
         assert!(why.contains("it has no Deployment") && why.ends_with(" [not-removable]"), "{why}");
         let mut directory = seen();
         directory.kube.daemons.get_mut(&ONE).unwrap().data_dir = Some("/var/lib/rook/osd1".to_owned());
-        let marked = to_remove(ONE, (DiskAfter::Mark, false), &ledger, &directory).unwrap_err();
+        let marking = Wanted { disk: DiskAfter::Mark, keep_id: false, node: None };
+        let marked = to_remove(ONE, &marking, &ledger, &directory).unwrap_err();
         assert!(marked.contains("only a disk gets a mark"), "{marked}");
         let found = wiped(ONE, &ledger, &directory).unwrap();
         assert_eq!(found.devices.as_deref(), Some("/var/lib/rook/osd1"));
         directory.kube.declaration.storage.directories = ["/var/lib/rook".to_owned()].into();
         let why = wrong(ONE, &directory);
         assert!(why.contains("/var/lib/rook of osd.1") && why.ends_with(" [directory-declared]"), "{why}");
+    }
+
+    #[test]
+    fn node_is_requested_as_a_whole_or_not_at_all() {
+        let mut seen = seen();
+        let node = seen.kube.daemons[&ONE].node.clone().unwrap();
+        let two = OsdId(2);
+        seen.kube.daemons.get_mut(&two).unwrap().node = Some(node.clone());
+        let args = RemoveArgs {
+            osds: Vec::new(),
+            node: Some(node.0.clone()),
+            undeclared: false,
+            disk: crate::cli::Disk::Mark,
+            keep_id: false,
+            confirm: None,
+        };
+        let of = |seen: &Observation| of_node(&node, &args, &Ledger::default(), seen);
+        let (found, remarks) = of(&seen).unwrap();
+        let stored = requests(&found);
+        assert!(stored.contains_key(&ONE) && stored.contains_key(&two), "{stored:?}");
+        assert!(stored.values().all(|one| one.node.as_ref() == Some(&node) && one.disk == DiskAfter::Mark));
+        assert!(remarks.len() > 1, "one for each host in CRUSH: {remarks:?}");
+        seen.kube.daemons.get_mut(&two).unwrap().data_dir = Some("/var/lib/rook/osd2".to_owned());
+        let why = of(&seen).unwrap_err();
+        assert!(why.contains("osd.2") && why.contains("only a disk gets a mark"), "{why}");
+        assert!(why.starts_with(&format!("nothing was requested for node {node}: ")), "{why}");
     }
 
     #[test]
@@ -219,8 +338,17 @@ mod tests {
         assert!(why.contains("gets another fsid"), "{why}");
         ledger.records.get_mut(&osd).unwrap().strategy = Strategy::Removal(Removal::default());
         assert!(wiped(osd, &ledger, &found).is_ok(), "the same request again");
-        let why = to_remove(osd, (DiskAfter::Leave, false), &ledger, &found).unwrap_err();
+        let why = to_remove(osd, &wanted(DiskAfter::Leave, None), &ledger, &found).unwrap_err();
         assert!(why.contains("has begun with --disk wipe") && why.contains(" keep osd."), "{why}");
+        // A removal of the whole node is another one, in both directions.
+        let with_node = wanted(DiskAfter::Wipe, Some("h3"));
+        let why = to_remove(osd, &with_node, &ledger, &found).unwrap_err();
+        assert!(why.contains("has begun with --disk wipe. To change that"), "{why}");
+        let whole_node = Strategy::Removal(Removal { whole_node: true, ..Removal::default() });
+        ledger.records.get_mut(&osd).unwrap().strategy = whole_node;
+        assert!(to_remove(osd, &with_node, &ledger, &found).is_ok());
+        let why = wiped(osd, &ledger, &found).unwrap_err();
+        assert!(why.contains("has begun with --disk wipe --node "), "{why}");
         let quarantine = Quarantine { why: "its disk failed".to_owned(), since: found.at };
         ledger.records.get_mut(&osd).unwrap().quarantine = Some(quarantine);
         let why = wiped(osd, &ledger, &found).unwrap_err();

@@ -1,6 +1,7 @@
 //! Tables and JSON of `plan` and `status`, the forms of `report`, and the texts of the hooks. This module
 //! creates text from domain values; `main` prints it.
 
+mod declared;
 mod disks;
 mod document;
 mod drift;
@@ -17,6 +18,7 @@ mod status;
 mod table;
 mod windows;
 
+pub use declared::nothing_declared;
 pub use document::yaml;
 pub use drift::{drift_json, drift_text};
 pub use fence::{before_an_edit, fence_text, fenced_since};
@@ -28,6 +30,8 @@ pub use preflight::{
 };
 pub use removal::{removal_json, removal_text};
 pub use report::{Report, report_html, report_json, report_text};
-pub use requests::{StoredRequests, ToRemove, kept, requested_text, too_late};
+pub use requests::{
+    Asked, By, StoredRequests, ToRemove, kept, other_daemons, requested_text, too_late, undeclared,
+};
 pub use status::{Status, control_changed, status_json, status_text};
 pub use windows::{windows_json, windows_text};

@@ -1,7 +1,7 @@
 //! Requests to remove OSDs: the list and the answer of `remove`, the answers of `keep`, and the requests in
 //! `status`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::domain::commands::{REMOVE_CONFIRMED, RUN_REMOVALS};
 use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::{DiskAfter, Removal, RemovalRequest, Requests};
+use crate::domain::undeclared::Found;
 use crate::domain::units::size;
 use crate::layout::{Rows, Width};
 use crate::show::table::age;
@@ -26,6 +27,8 @@ pub struct ToRemove {
     pub disk: DiskAfter,
     /// Whether the id is kept for a new disk.
     pub keep_id: bool,
+    /// Node whose OSDs are all removed.
+    pub node: Option<NodeName>,
     /// Host of the OSD in CRUSH.
     pub host: Option<String>,
     /// Devices of the OSD, by the most stable names that Ceph knows.
@@ -34,6 +37,58 @@ pub struct ToRemove {
     pub used_bytes: Option<u64>,
     /// Whether its daemon is up.
     pub up: bool,
+}
+
+/// OSDs to remove, as a person named them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The OSDs.
+    pub found: Vec<ToRemove>,
+    /// Words that named them.
+    pub by: By,
+    /// Sentences about them.
+    pub remarks: Vec<String>,
+}
+
+/// Words that named the OSDs to remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// Their ids.
+    Osds,
+    /// Their node.
+    Node(NodeName),
+    /// They are not declared.
+    Undeclared,
+}
+
+impl Asked {
+    fn osds(&self) -> Vec<OsdId> {
+        self.found.iter().map(|one| one.osd).collect()
+    }
+
+    /// Returns the arguments of `remove`.
+    fn to_remove(&self) -> String {
+        match &self.by {
+            By::Undeclared => "--undeclared".to_owned(),
+            By::Osds | By::Node(_) => self.to_keep(),
+        }
+    }
+
+    /// Returns the arguments of `keep`.
+    fn to_keep(&self) -> String {
+        match &self.by {
+            By::Osds | By::Undeclared => listed(&self.osds()),
+            By::Node(node) => format!("--node {node}"),
+        }
+    }
+
+    /// Returns the argument of `plan`.
+    fn to_plan(&self) -> String {
+        match &self.by {
+            By::Osds | By::Undeclared => format!("--remove {}", listed(&self.osds())),
+            By::Node(node) => format!("--remove-node {node}"),
+        }
+    }
 }
 
 /// Requests as they are stored, and what tells whether one is void.
@@ -60,7 +115,12 @@ enum RequestState {
 }
 
 /// Returns what is removed with these OSDs, and what follows.
-pub fn requested_text(found: &[ToRemove], is_confirmed: bool, width: Width) -> String {
+pub fn requested_text(asked: &Asked, is_confirmed: bool, width: Width) -> String {
+    let found = &asked.found;
+    if found.is_empty() {
+        let none = "No OSD to remove was found: nothing was requested".to_owned();
+        return asked.remarks.iter().cloned().chain([none]).collect::<Vec<_>>().join("\n");
+    }
     let mut table = Rows::new(&["OSD", "HOST", "FSID", "DEVICE", "DATA", "ITS DISK"]);
     for one in found {
         let unknown = || "-".to_owned();
@@ -81,28 +141,55 @@ pub fn requested_text(found: &[ToRemove], is_confirmed: bool, width: Width) -> S
             names(down)
         ));
     }
-    let osds: Vec<OsdId> = found.iter().map(|one| one.osd).collect();
-    let listed = listed(&osds);
+    parts.extend(asked.remarks.iter().cloned());
     if is_confirmed {
         parts.push(format!(
             "Requested: {}. A run removes OSDs only with --removals (value remove.enabled). To start one: {RUN_REMOVALS}",
-            names(&osds)
+            names(&asked.osds())
         ));
-        parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {listed}"));
+        let to_keep = asked.to_keep();
+        parts.push(format!("To withdraw the request: osd-migrate -n NAMESPACE keep {to_keep}"));
     } else {
         let disk = found.first().map(|one| one.disk).filter(|disk| *disk != DiskAfter::default());
         let mut disk = disk.map(|disk| format!(" --disk {}", disk.code())).unwrap_or_default();
         if found.first().is_some_and(|one| one.keep_id) {
             disk += " --keep-id";
         }
-        parts
-            .push(format!("To see where the data would go: osd-migrate -n NAMESPACE plan --remove {listed}"));
+        let (to_plan, to_remove) = (asked.to_plan(), asked.to_remove());
+        parts.push(format!("To see where the data would go: osd-migrate -n NAMESPACE plan {to_plan}"));
         parts.push(format!(
-            "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove {listed}{disk} \
+            "Not confirmed: nothing was requested. To request it: osd-migrate -n NAMESPACE remove {to_remove}{disk} \
              {REMOVE_CONFIRMED}"
         ));
     }
     parts.join("\n")
+}
+
+/// Returns a remark about mons and mgrs on the node whose OSDs are removed; `None` if there are none.
+pub fn other_daemons(node: &NodeName, daemons: &BTreeSet<String>) -> Option<String> {
+    let (are, stay, them) = if daemons.len() == 1 { ("is", "stays", "it") } else { ("are", "stay", "them") };
+    (!daemons.is_empty()).then(|| {
+        format!(
+            "{} {are} on node {node}, too, and {stay} there. Before you turn the node off, drain it, and wait until \
+             Rook has started {them} on other nodes: kubectl drain {node} --ignore-daemonsets",
+            names(daemons)
+        )
+    })
+}
+
+/// Returns sentences about the OSDs that are not declared, and about those of which that is not known.
+pub fn undeclared(found: &Found) -> Vec<String> {
+    let mut sentences: Vec<String> =
+        found.undeclared.iter().map(|(osd, why)| format!("{osd} is not declared: {why}")).collect();
+    let mut unknown: BTreeMap<&String, Vec<&OsdId>> = BTreeMap::new();
+    for (osd, why) in &found.unknown {
+        unknown.entry(why).or_default().push(osd);
+    }
+    let of_unknown = |(why, osds): (&&String, &Vec<&OsdId>)| {
+        format!("Not compared, and kept: {}: {why}", names(osds.iter().copied()))
+    };
+    sentences.extend(unknown.iter().map(of_unknown));
+    sentences
 }
 
 /// Returns OSDs as one word of a command line.
@@ -183,6 +270,7 @@ pub(super) fn requests_text(
     if !stored.requests.removals.is_empty() {
         parts.push(table.text(width));
     }
+    parts.extend(whole_nodes(&stored.requests));
     let is_void = |(osd, request): &(&OsdId, &RemovalRequest)| {
         stored.state(**osd, request, ledger) == RequestState::Void
     };
@@ -201,6 +289,23 @@ pub(super) fn requests_text(
     (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
+/// Returns a sentence for each node whose OSDs were requested together.
+fn whole_nodes(requests: &Requests) -> Vec<String> {
+    let mut nodes: BTreeMap<&NodeName, Vec<OsdId>> = BTreeMap::new();
+    for (osd, request) in &requests.removals {
+        if let Some(node) = &request.node {
+            nodes.entry(node).or_default().push(*osd);
+        }
+    }
+    let sentence = |(node, osds): (&&NodeName, &Vec<OsdId>)| {
+        format!(
+            "All OSDs of node {node}: {}. To keep them: osd-migrate -n NAMESPACE keep --node {node}",
+            names(osds)
+        )
+    };
+    nodes.iter().map(sentence).collect()
+}
+
 /// Returns the requests for programs.
 pub(super) fn requests_json(stored: Option<&StoredRequests>, ledger: &Ledger) -> Value {
     let Some(stored) = stored else { return json!({ "removals": [], "unreadable": [] }) };
@@ -210,6 +315,8 @@ pub(super) fn requests_json(stored: Option<&StoredRequests>, ledger: &Ledger) ->
             "osd": osd,
             "fsid": request.fsid,
             "disk": request.disk,
+            "keepId": request.keep_id,
+            "node": request.node,
             "since": request.since,
             "state": state,
         })

@@ -30,9 +30,13 @@ pub(crate) fn documents() -> Vec<(String, Vec<Value>)> {
     sets.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
+pub(crate) fn is_workload(document: &Value) -> bool {
+    ["CronJob", "Job", "Pod"].iter().any(|kind| document["kind"] == *kind)
+}
+
 /// Returns each set of values, and each CronJob, Job and Pod that is rendered with it.
 pub(crate) fn rendered() -> Vec<(String, Vec<Value>)> {
-    let workloads = |all: Vec<Value>| all.into_iter().filter(|it| it["spec"].is_object()).collect();
+    let workloads = |all: Vec<Value>| all.into_iter().filter(is_workload).collect();
     documents().into_iter().map(|(set, all)| (set, workloads(all))).collect()
 }
 
@@ -342,7 +346,7 @@ fn openshift_accounts_may_use_the_sccs_that_their_pods_need() {
                 continue;
             }
         };
-        let workloads: Vec<Value> = documents.into_iter().filter(|it| it["spec"].is_object()).collect();
+        let workloads: Vec<Value> = documents.into_iter().filter(is_workload).collect();
         let accounts = workloads.iter().map(|it| template_of(it)["spec"]["serviceAccountName"].clone());
         let of_pods = accounts.map(|name| (name.as_str().unwrap().to_owned(), runner.to_owned()));
         let of_nodes = [("osd-migrate-node".to_owned(), "privileged".to_owned())];

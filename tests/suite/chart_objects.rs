@@ -2,11 +2,12 @@
 //! its values.
 
 use osd_migrate::cli::Command;
+use osd_migrate::domain::provision::NothingDeclared;
 use osd_migrate::domain::windows::{BadWindow, Window};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::chart::{args_of, documents, in_set, job_of, of_set, parsed, part_of, template_of};
+use crate::chart::{args_of, documents, in_set, is_workload, job_of, of_set, parsed, part_of, template_of};
 use crate::runbook::read;
 
 /// Checks the labels that Kubernetes recommends, on objects, Jobs and pods.
@@ -15,7 +16,7 @@ fn objects_jobs_and_pods_have_the_recommended_labels() {
     let version = env!("CARGO_PKG_VERSION");
     for (set, documents) in documents() {
         for document in &documents {
-            let is_workload = document["spec"].is_object();
+            let is_workload = is_workload(document);
             let of = |level: &Value| level["metadata"]["labels"].clone();
             let mut levels = vec![of(document)];
             levels.extend(
@@ -68,7 +69,7 @@ fn service_account_is_created_named_and_bound_by_the_values() {
                 "{set}: {account}"
             );
         }
-        for workload in documents.iter().filter(|it| it["spec"].is_object()) {
+        for workload in documents.iter().filter(|it| is_workload(it)) {
             let pod = &template_of(workload)["spec"];
             assert_eq!(pod["automountServiceAccountToken"], true, "{set}");
             if ["run", "uninstall", "test"].contains(&part_of(workload)) {
@@ -146,5 +147,38 @@ fn schema_of_the_values_has_no_pattern() {
     let schema = read("charts/osd-migrate/values.schema.json");
     for keyword in ["\"pattern\"", "patternProperties", "\"not\"", "minLength", "maxLength"] {
         assert!(!schema.contains(keyword), "{keyword}: its message is no sentence");
+    }
+}
+
+/// Checks the text of the policy; `tests/lab/scenarios/chart.py` applies it to an API server.
+#[test]
+fn updates_of_the_cephcluster_are_refused_only_with_validation() {
+    for (set, documents) in documents() {
+        let of_kind = |kind: &str| documents.iter().find(|it| it["kind"] == kind).cloned();
+        let policy = of_kind("ValidatingAdmissionPolicy");
+        let binding = of_kind("ValidatingAdmissionPolicyBinding");
+        let is_on = set == "validation";
+        assert_eq!((policy.is_some(), binding.is_some()), (is_on, is_on), "{set}");
+        let Some((policy, binding)) = policy.zip(binding) else { continue };
+        assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+        assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+        let namespaces = &binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"];
+        assert_eq!(namespaces, &json!({"kubernetes.io/metadata.name": "rook-ceph"}), "no other namespace");
+        let rules = json!([{"apiGroups": ["ceph.rook.io"], "apiVersions": ["*"], "operations": ["UPDATE"],
+            "resources": ["cephclusters"]}]);
+        assert_eq!(policy["spec"]["matchConstraints"]["resourceRules"], rules);
+        let rules = policy["spec"]["validations"].as_array().unwrap();
+        let of = |at: usize, key: &str| rules[at][key].as_str().unwrap().to_owned();
+        for (at, field) in
+            ["useAllNodes", "useAllDevices", "dataDirHostPath", "networkBefore"].iter().enumerate()
+        {
+            assert!(of(at, "expression").contains(field), "{field}: {}", of(at, "expression"));
+            assert!(!of(at, "message").contains('\n'), "Kubernetes refuses it");
+        }
+        // The remarks of `plan` have the same words.
+        for (at, nothing) in [NothingDeclared::NoNodes, NothingDeclared::NoDevices].iter().enumerate() {
+            let becomes = nothing.to_string().replacen(" is false", " becomes false", 1);
+            assert!(of(at, "message").starts_with(&format!("spec.storage.{becomes}: ")), "{becomes}");
+        }
     }
 }

@@ -18,7 +18,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 26] = [
+const OF_OTHERS: [&str; 27] = [
     "--all-containers",
     "--as",
     "--block",
@@ -28,6 +28,7 @@ const OF_OTHERS: [&str; 26] = [
     "--force",
     "--from",
     "--grace-period",
+    "--ignore-daemonsets",
     "--ignore-not-found",
     "--kube-context",
     "--minify",

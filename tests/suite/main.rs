@@ -51,6 +51,7 @@ mod style;
 mod support;
 mod telemetry;
 mod terminal;
+mod undeclared;
 mod windows;
 
 /// Allocator for the searches, which clone whole worlds.

@@ -8,12 +8,12 @@ use osd_migrate::domain::estimate::{Rate, Totals};
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{Emptying, Ledger, Quarantine, Strategy};
 use osd_migrate::domain::observation::Emptiable;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::domain::removal::{DiskAfter, Removal, RemovalRequest};
 use osd_migrate::layout::Width;
-use osd_migrate::show::{self, Status, StoredRequests, ToRemove};
+use osd_migrate::show::{self, Asked, By, Status, StoredRequests, ToRemove};
 
 use crate::preview::{names, now, table};
 use crate::support::build::{BY_HAND, FILESTORE, World, noon};
@@ -177,6 +177,15 @@ fn status_shows_each_request_with_its_state() {
     let quarantine = Quarantine { why: "its disk failed".to_owned(), since: noon() };
     world.record(CONFORMING).quarantine = Some(quarantine);
     assert!(status(&world, &stored).0.contains("osd.1      is wiped  5 min ago  quarantined"));
+    let mut of_node = stored.clone();
+    for osd in [BY_HAND, FILESTORE] {
+        of_node.requests.removals.get_mut(&osd).unwrap().node = Some(NodeName("h1".to_owned()));
+    }
+    let (text, json) = status(&world, &of_node);
+    let expected =
+        "\nAll OSDs of node h1: osd.0, osd.2. To keep them: osd-migrate -n NAMESPACE keep --node h1\n";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(json["requests"]["removals"][0]["node"], json!("h1"));
     let none = status(&World::new(), &StoredRequests::default());
     assert!(!none.0.contains("TO REMOVE"), "{}", none.0);
     assert_eq!(none.1["requests"], json!({"removals": [], "unreadable": []}));
@@ -206,6 +215,7 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
     let world = World::new();
     let one = |osd: OsdId, up| ToRemove {
         keep_id: false,
+        node: None,
         osd,
         fsid: world.seen.ceph.slots[&osd].fsid.unwrap(),
         disk: DiskAfter::Mark,
@@ -214,10 +224,11 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
         used_bytes: Some(3 << 30),
         up,
     };
-    let found = [one(BY_HAND, true), one(FILESTORE, false)];
-    let listed = show::requested_text(&found, false, Width::Unknown);
+    let found = vec![one(BY_HAND, true), one(FILESTORE, false)];
+    let asked = Asked { found, by: By::Osds, remarks: Vec::new() };
+    let listed = show::requested_text(&asked, false, Width::Unknown);
     for expected in [
-        &found[0].fsid.to_string(),
+        &asked.found[0].fsid.to_string(),
         "/dev/disk/by-id/x  3.0 GiB  is wiped and marked",
         "Down: osd.2. Such an OSD is removed when it is out and its data is on other OSDs",
         "osd-migrate -n NAMESPACE plan --remove osd.0,osd.2",
@@ -226,10 +237,38 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
     ] {
         assert!(listed.contains(expected), "{expected}: {listed}");
     }
-    let done = show::requested_text(&found, true, Width::Unknown);
+    let done = show::requested_text(&asked, true, Width::Unknown);
     assert!(done.contains("Requested: osd.0, osd.2. A run removes OSDs only with --removals"), "{done}");
     assert!(done.contains("osd-migrate -n NAMESPACE run --removals"), "{done}");
     assert!(done.contains("To withdraw the request: osd-migrate -n NAMESPACE keep osd.0,osd.2"), "{done}");
+    // The OSDs of a node are named by it in each command.
+    let node = NodeName("h1".to_owned());
+    let remarks = show::other_daemons(&node, &["mgr.a".to_owned(), "mon.a".to_owned()].into());
+    let of_node = Asked { by: By::Node(node), remarks: remarks.into_iter().collect(), ..asked };
+    let listed = show::requested_text(&of_node, false, Width::Unknown);
+    for expected in [
+        "osd-migrate -n NAMESPACE plan --remove-node h1\n",
+        "\nmgr.a, mon.a are on node h1, too, and stay there. Before you turn the node off, drain it, and wait until Rook \
+         has started them on other nodes: kubectl drain h1 --ignore-daemonsets\n",
+        "osd-migrate -n NAMESPACE remove --node h1 --disk mark --confirm yes-really-remove-osds",
+    ] {
+        assert!(listed.contains(expected), "{expected}: {listed}");
+    }
+    let done = show::requested_text(&of_node, true, Width::Unknown);
+    assert!(done.contains("Requested: osd.0, osd.2. ") && done.contains(" keep --node h1"), "{done}");
+    assert_eq!(show::other_daemons(&NodeName("h1".to_owned()), &[].into()), None);
+    // The ids of undeclared OSDs are found by the program, again after the confirmation.
+    let undeclared =
+        Asked { by: By::Undeclared, remarks: vec!["osd.0 is not declared".to_owned()], ..of_node };
+    let listed = show::requested_text(&undeclared, false, Width::Unknown);
+    for expected in
+        ["\nosd.0 is not declared\n", " plan --remove osd.0,osd.2\n", " remove --undeclared --disk mark "]
+    {
+        assert!(listed.contains(expected), "{expected}: {listed}");
+    }
+    assert!(show::requested_text(&undeclared, true, Width::Unknown).ends_with(" keep osd.0,osd.2"));
+    let none = show::requested_text(&Asked { found: Vec::new(), ..undeclared }, true, Width::Unknown);
+    assert_eq!(none, "osd.0 is not declared\nNo OSD to remove was found: nothing was requested");
 }
 
 #[test]

@@ -79,6 +79,9 @@ run.{{ $name }}: it removes OSDs, and remove.enabled is false. Set remove.enable
 {{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
 {{- end }}
 {{- end }}
+{{- if and .Values.validation.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) }}
+validation.enabled: it is true, and this is Kubernetes {{ .Capabilities.KubeVersion.Version }}. A ValidatingAdmissionPolicy needs 1.30: --set validation.enabled=false
+{{- end }}
 {{- include "osd-migrate.validate.telemetry" . }}
 {{- include "osd-migrate.validate.schedule" . }}
 {{- include "osd-migrate.validate.timeZone" . }}

@@ -1,11 +1,108 @@
 //! What the CephCluster declares for a node.
 
-use super::select::{Selection, Selector};
+use std::collections::BTreeSet;
+
+use super::select::{self, Selection, Selector};
+use super::wanted::Choice;
 use super::{DatabaseAsked, wanted};
 use crate::domain::inspection::KernelDisk;
+use crate::domain::inventory::NodeInventory;
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
-use crate::domain::storage::DeviceConfig;
+use crate::domain::storage::{DeviceConfig, NamedDevice};
+
+/// Folder of the names of disks that survive a reboot.
+const LINKS: &str = "/dev/disk/";
+
+/// Selection of the disks of a node.
+pub struct Declared<'a> {
+    choice: Choice<'a>,
+    selector: Selector<'a>,
+}
+
+impl<'a> Declared<'a> {
+    /// Returns what is declared for a node.
+    ///
+    /// `Err` is a sentence: a filter or another value can't be read.
+    pub fn on(node: &NodeName, seen: &'a Observation) -> Result<Self, String> {
+        let wanted = wanted::on(node, seen);
+        if !wanted.config.unreadable.is_empty() {
+            return Err(wanted.config.unreadable.join("; "));
+        }
+        let selector = Selector::new(wanted.choice)?;
+        Ok(Self { choice: wanted.choice, selector })
+    }
+
+    /// Returns whether neither devices nor a filter is declared, nor `useAllDevices`.
+    pub fn is_nothing(&self) -> bool {
+        self.choice == Choice::Nothing
+    }
+
+    /// Returns whether all disks are selected.
+    pub fn is_all(&self) -> bool {
+        self.choice == Choice::All
+    }
+
+    /// Returns whether a disk with one of these names is selected: kernel names, or paths below `/dev`.
+    pub fn selects_any(&self, names: &BTreeSet<String>) -> bool {
+        let mut bare = names.iter().map(|name| name.strip_prefix("/dev/").unwrap_or(name));
+        bare.any(|name| {
+            let counts = !name.contains('/') || !matches!(self.choice, Choice::Filter(_));
+            counts && !matches!(self.selector.selects(name, names), Selection::No)
+        })
+    }
+
+    /// Returns whether kernel names (`sdb`) may select a disk: they change from boot to boot.
+    pub fn uses_kernel_names(&self) -> bool {
+        let is_kernel_name = |name: &str| !name.starts_with(LINKS);
+        match self.choice {
+            Choice::Nothing | Choice::All => false,
+            Choice::Filter(_) => true,
+            Choice::PathFilter(filter) => {
+                is_kernel_name(filter.trim_start_matches('^')) || filter.contains('|')
+            }
+            Choice::Named(devices) => devices.iter().any(|device| is_kernel_name(&device.name)),
+        }
+    }
+
+    /// Returns a link in `devices[]` that leads to no disk of the node: it may be the former one of any disk.
+    pub fn link_without_disk(&self, inventory: &NodeInventory) -> Option<&'a str> {
+        let is_lost = |device: &&NamedDevice| {
+            device.name.starts_with(LINKS) && select::find(&device.name, inventory).is_none()
+        };
+        self.selector.named().iter().find(is_lost).map(|device| device.name.as_str())
+    }
+}
+
+impl std::fmt::Display for Declared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.choice.fmt(f)
+    }
+}
+
+/// Returns why the CephCluster as a whole declares no node or no disk; `None` if it declares some.
+///
+/// That is an error of its owner rather than the wish that all OSDs are removed.
+pub fn declares_nothing(seen: &Observation) -> Option<NothingDeclared> {
+    let storage = &seen.kube.declaration.storage;
+    let mut of_nodes = storage.nodes.iter().map(|entry| wanted::of_entry(entry, storage).choice);
+    match (storage.all_nodes, storage.nodes.is_empty()) {
+        (true, _) => (wanted::anywhere(storage) == Choice::Nothing).then_some(NothingDeclared::NoDevices),
+        (false, true) => Some(NothingDeclared::NoNodes),
+        (false, false) => {
+            of_nodes.all(|choice| choice == Choice::Nothing).then_some(NothingDeclared::NoDevices)
+        }
+    }
+}
+
+/// Part that the CephCluster leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NothingDeclared {
+    /// `useAllNodes` is false, and `nodes` names none.
+    NoNodes,
+    /// `useAllDevices` is false, and there are neither devices nor a filter.
+    NoDevices,
+}
 
 /// Returns the config that is declared for an existing OSD: that of its node, and of its device if the device
 /// is named.

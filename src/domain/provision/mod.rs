@@ -14,7 +14,9 @@ mod verdict;
 pub mod volumes;
 mod wanted;
 
-pub use declared::{config_of, database_asked, is_declared, selected, selects};
+pub use declared::{
+    Declared, NothingDeclared, config_of, database_asked, declares_nothing, is_declared, selected, selects,
+};
 pub use location::location;
 pub use placement::{Nodes, nodes};
 pub use process::process;

@@ -102,7 +102,8 @@ pub(super) fn anywhere(storage: &Storage) -> Choice<'_> {
     choice(&storage.selection, &storage.selection)
 }
 
-fn of_entry<'a>(entry: &'a StorageNode, storage: &'a Storage) -> Wanted<'a> {
+/// Returns the declaration of an entry of `nodes[]`.
+pub(super) fn of_entry<'a>(entry: &'a StorageNode, storage: &'a Storage) -> Wanted<'a> {
     let choice = choice(&entry.selection, &storage.selection);
     let void = shadowed(entry, choice);
     Wanted { choice, config: over(&entry.config, &storage.config), void }

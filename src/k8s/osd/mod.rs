@@ -5,12 +5,14 @@
 //! | `fields`, `daemon`, `daemon_data`, `daemon_pvcs` | readers of a Deployment |
 //! | `daemons` | all Deployments of OSDs, with their pods and nodes |
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
+//! | `created_as` | names of the disks of OSDs when they were created |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
 //! | `osd_on_pvc`, `pvc_encryption`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
 //! | `new_on_pvc`, `rename` | that of a new OSD on a PVC, made from that of another OSD |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
 
 mod admission;
+mod created_as;
 pub(crate) mod daemon;
 mod daemon_data;
 pub(crate) mod daemon_pvcs;

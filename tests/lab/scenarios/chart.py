@@ -33,6 +33,7 @@ def run(world):
     in_its_own_ceph_image(world)
     tested(world)
     assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "the CronJob is not suspended"
+    field_rules(world)
     helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
     can_i(world)
     restricted(world)
@@ -101,6 +102,47 @@ def tested(world):
     assert world.written() == written and not world.records(), said
     assert not world.get("pod", "osd-migrate-test"), "the Pod of helm test still exists"
     world.say("helm test: prints the plan, changes nothing, leaves no pod")
+
+
+def field_rules(world):
+    """Checks that the API server refuses edits of the CephCluster that are never meant, and only with the value."""
+    storage = lambda **fields: {"spec": {"storage": fields}}  # noqa: E731
+
+    def edit(fields):
+        words = ["patch", "cephcluster", "rook-ceph", "--dry-run=server", "--type", "merge", "-p", json.dumps(fields)]
+        done = world.lab("kubectl", "-n", NAMESPACE, *words, check=False)
+        return "" if done.returncode == 0 else done.stderr
+
+    refused = [
+        (storage(useAllNodes=False), "useAllNodes becomes false"),
+        (storage(useAllDevices=False), "useAllDevices becomes false"),
+        ({"spec": {"dataDirHostPath": "/elsewhere"}}, "dataDirHostPath changes"),
+        ({"spec": {"network": {"provider": "host"}}}, "network.provider changes"),
+    ]
+    allowed = [
+        storage(useAllNodes=False, nodes=[{"name": "h1"}]),
+        storage(useAllDevices=False, deviceFilter="^sd[bc]$"),
+        storage(useAllDevices=False, useAllNodes=False, nodes=[{"name": "h1", "devices": [{"name": "sdb"}]}, {"name": "h2"}]),
+        {"metadata": {"labels": {"edited": "yes"}}},
+    ]
+    storage_before = world.get("cephcluster", "rook-ceph")["spec"]["storage"]
+    world.storage(useAllNodes=True, useAllDevices=True)
+    for fields, _ in refused:
+        assert not edit(fields), f"refused without the policy: {fields}"
+    helm(world, "upgrade", values=[UNCHECKED, "validation.enabled=true"])
+    # The API server reads a new policy within seconds.
+    for fields, why in refused:
+        world.until(f"{why} to be refused", 60, lambda fields=fields, why=why: why in edit(fields))
+    for fields in allowed:
+        assert not edit(fields), f"{fields}: {edit(fields)}"
+    policy = world.get("validatingadmissionpolicy", f"osd-migrate-{NAMESPACE}")
+    world.say(f"field rules: {len(refused)} edits refused, {len(allowed)} allowed; {policy.get('status', {})}")
+    helm(world, "upgrade", values=[UNCHECKED])
+    assert not world.get("validatingadmissionpolicy", f"osd-migrate-{NAMESPACE}"), "the policy stays"
+    # The API server forgets the policy within seconds, too.
+    back = {key: storage_before.get(key) for key in ("useAllNodes", "useAllDevices")}
+    world.until("the policy to be gone", 60, lambda: not edit({"spec": {"dataDirHostPath": "/elsewhere"}}))
+    world.storage(**back)
 
 
 def can_i(world):
