@@ -267,8 +267,8 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
         assert!(listed.contains(expected), "{expected}: {listed}");
     }
     assert!(show::requested_text(&undeclared, true, Width::Unknown).ends_with(" keep osd.0,osd.2"));
-    let none = show::requested_text(&Asked { found: Vec::new(), ..undeclared }, true, Width::Unknown);
-    assert_eq!(none, "osd.0 is not declared\nNo OSD to remove was found: nothing was requested");
+    let empty = show::requested_text(&Asked { found: Vec::new(), ..undeclared }, true, Width::Unknown);
+    assert_eq!(empty, "osd.0 is not declared\nNo OSD to remove was found: nothing was requested");
 }
 
 #[test]

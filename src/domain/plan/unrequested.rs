@@ -3,6 +3,8 @@
 //!
 //! Nothing is stored before the record: both are decided by what is observed.
 
+use std::collections::BTreeMap;
+
 use super::directory;
 use super::nodes::{self, KnownDisks};
 use super::provisioner::OF_PLAN;
@@ -20,7 +22,7 @@ use crate::domain::view::View;
 pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
     // `plan` has the inventories of all nodes at once, and no node at work.
     let is_plan = view.policy.run.starts_with(OF_PLAN) && view.policy.drop_directories;
-    let of_plan = is_plan.then(|| directory::of_each(view)).unwrap_or_default();
+    let of_plan = if is_plan { directory::of_each(view) } else { BTreeMap::default() };
     let needs = |osd: &OsdId| matches!(of_plan.get(osd), Some(Err(Reason::NeedsDevice { .. })));
     let cause = |osd: &OsdId| {
         cause(*osd, view).or_else(|| (needs(osd) && drops_directories(view)).then_some(Cause::Directory))

@@ -200,7 +200,7 @@ impl Ranks {
         (sizes, world.kube.daemons.len()).hash(bytes);
         for (osd, slot) in &world.ceph.slots {
             osd.hash(bytes);
-            self.hash_slot(slot, bytes);
+            self.hash_slot(slot, world.at, bytes);
         }
         for (id, pg) in &world.ceph.pgs {
             id.hash(bytes);
@@ -212,7 +212,7 @@ impl Ranks {
         }
     }
 
-    fn hash_slot(&self, slot: &Slot, bytes: &mut Bytes) {
+    fn hash_slot(&self, slot: &Slot, now: DateTime<Utc>, bytes: &mut Bytes) {
         let Slot {
             state,
             fsid,
@@ -233,7 +233,7 @@ impl Ranks {
         } = slot;
         (state, fsid, up, is_in, reweight, primary_affinity).hash(bytes);
         (self.rank(*up_from), self.rank(*down_at)).hash(bytes);
-        down_since.filter(|_| !up).map(|at| passed(self.now, at)).hash(bytes);
+        down_since.filter(|_| !up).map(|at| passed(now, at)).hash(bytes);
         (noout, noin, auto_out, crush, metadata, used_bytes, dmcrypt_key).hash(bytes);
     }
 
