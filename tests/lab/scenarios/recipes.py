@@ -240,8 +240,11 @@ def show(world, rows):
 
 
 def expect_better(rows, found):
-    """Checks osd-migrate by its own promises, and that it moves less than the recipe that moves data twice."""
-    ours, out, _ = rows
+    """Checks osd-migrate by its own promises, and that it moves no more than the better recipe.
+
+    The counters of the primaries miss up to a tenth: another primary may be behind.
+    """
+    ours, out, weightless = rows
     assert not ours["lacked"] and not ours["detour"] and not ours["left"], ours
     assert abs(ours["moved"] - found["movedBytes"]) < 0.3 * found["movedBytes"], (ours, found["movedBytes"])
-    assert ours["moved"] < out["moved"], (ours, out)
+    assert ours["moved"] < out["moved"] and ours["moved"] < 1.1 * weightless["moved"], rows
