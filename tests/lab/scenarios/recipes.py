@@ -49,7 +49,6 @@ def bring_up(world):
     world.up(osds=8, layout="0=raw", hosts=4)
     world.lab("write", "600", MEAN_KIB)
     empty.clean(world)
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
 
 
 def create_pools(world):
