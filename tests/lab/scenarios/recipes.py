@@ -3,7 +3,7 @@
 Eight OSDs on four hosts; pools of size 3 and 2 and an erasure-coded pool, without a client. After each removal the
 disk is made blank, the OSD is created again under its id, and filled: then CRUSH map, up sets and data are as before.
 Bytes are those that the primaries counted. The recipes wait as well as possible: until no PG names the OSD, all PGs are
-clean, and Ceph says safe-to-destroy. How often Ceph says so too early is measured apart. The table of
+clean, and Ceph says safe-to-destroy. How often Ceph says so too early is measured before. The table of
 docs/guides/removing-osds.md is printed by this scenario.
 """
 
@@ -22,13 +22,15 @@ POOLS = {  # PGs, objects, kind
     "coded": (32, 600, ["erasure", "k2m1"]),
 }
 MEAN_KIB = "64"
-ATTEMPTS = 5
+ATTEMPTS = 8
 MIB = remove.MIB
 NAMES = ("osd-migrate", "`osd out`, purge", "CRUSH weight 0, purge")
 
 
 def run(world):
     bring_up(world)
+    early = early_answers(world)
+    create_pools(world)
     before, up = world.shape(), forecast.up_sets(world)
     found = forecast.forecast(world, OSD)
     expected = {**up, **{pg["pg"]: sorted(pg["then"]) for pg in found["pgs"]}}
@@ -38,12 +40,6 @@ def run(world):
         brought_back(world, before, up)
     world.lab("verify")
     world.say(f"forecast: {found['movedBytes'] / MIB:.1f} MiB, {found['movedBytes'] / found['heldBytes']:.2f} times")
-    early = [
-        too_early(world, ("out", str(OSD)), ("in", str(OSD))),
-        too_early(world, ("crush", "reweight", f"osd.{OSD}", "0"), ("crush", "reweight", f"osd.{OSD}", "1")),
-    ]
-    words = f"{early[0]} of {ATTEMPTS} outs, and in {early[1]} of {ATTEMPTS} weights of 0"
-    world.say(f"safe-to-destroy said yes too early in {words}")
     show(world, rows)
     expect_better(rows, found)
     assert early[1] == 0, "safe-to-destroy is wrong at CRUSH weight 0, too"
@@ -51,6 +47,11 @@ def run(world):
 
 def bring_up(world):
     world.up(osds=8, layout="0=raw", hosts=4)
+    world.lab("write", "600", MEAN_KIB)
+    empty.clean(world)
+
+
+def create_pools(world):
     world.lab("ceph", "osd", "erasure-code-profile", "set", "k2m1", "k=2", "m=1", "crush-failure-domain=host")
     for name, (pgs, _, kind) in POOLS.items():
         world.lab("ceph", "osd", "pool", "create", name, str(pgs), str(pgs), *kind)
@@ -148,6 +149,20 @@ def left(world):
     return [what for what, is_left in there.items() if is_left]
 
 
+def early_answers(world):
+    """Returns how often safe-to-destroy was wrong after `osd out`, and at CRUSH weight 0.
+
+    It is wrong while all PGs of the OSD are peering at the same time, so this is measured with few PGs.
+    """
+    early = [
+        too_early(world, ("out", str(OSD)), ("in", str(OSD))),
+        too_early(world, ("crush", "reweight", f"osd.{OSD}", "0"), ("crush", "reweight", f"osd.{OSD}", "1")),
+    ]
+    words = f"{early[0]} of {ATTEMPTS} outs, and in {early[1]} of {ATTEMPTS} weights of 0"
+    world.say(f"safe-to-destroy said yes too early in {words}")
+    return early
+
+
 def too_early(world, drop, restore):
     """Returns in how many attempts Ceph said safe-to-destroy while PGs named the OSD."""
     count = 0
@@ -240,8 +255,11 @@ def show(world, rows):
 
 
 def expect_better(rows, found):
-    """Checks osd-migrate by its own promises, and that it moves less than the recipe that moves data twice."""
-    ours, out, _ = rows
+    """Checks osd-migrate by its own promises, and that it moves no more than the better recipe.
+
+    The counters of the primaries miss up to a tenth: another primary may be behind.
+    """
+    ours, out, weightless = rows
     assert not ours["lacked"] and not ours["detour"] and not ours["left"], ours
     assert abs(ours["moved"] - found["movedBytes"]) < 0.3 * found["movedBytes"], (ours, found["movedBytes"])
-    assert ours["moved"] < out["moved"], (ours, out)
+    assert ours["moved"] < out["moved"] and ours["moved"] < 1.1 * weightless["moved"], rows
