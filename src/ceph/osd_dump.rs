@@ -147,7 +147,7 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
 }
 
 /// Returns a time of the osdmap; `None` if it is not one: `0.000000` for an OSD that never went down
-/// (`utime_t::localtime`, src/include/utime.h, 16.2.15).
+/// (`utime_t::localtime` in utime.h, 16.2.15).
 fn time(stamp: &str) -> Option<DateTime<Utc>> {
     let parsed = DateTime::parse_from_str(stamp, "%Y-%m-%dT%H:%M:%S%.f%z");
     parsed.ok().map(|at| at.with_timezone(&Utc))

@@ -195,8 +195,9 @@ pub struct Policy {
     pub removals: bool,
     /// `--drop-directories`: OSDs in directories are removed if their node has no disk for them.
     pub drop_directories: bool,
-    /// `--remove-out` and `--remove-out-after`: OSDs that have been down and out for so long are removed. None
-    /// if they are left.
+    /// `--remove-out` and `--remove-out-after`: OSDs that have been down and out for so long are removed.
+    ///
+    /// None if they are left.
     pub remove_out: Option<TimeDelta>,
     /// `--cluster-status`: the status of the CephCluster shows the migration. Nothing is decided by it.
     pub cluster_status: bool,

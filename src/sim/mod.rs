@@ -14,7 +14,7 @@
 //! | `kube` | Deployments, pods, node Jobs and the objects of a record | Kubernetes 1.34 |
 //! | `rook` | effects of a reconcile by Rook on OSDs | 1.20.6, and its sources |
 //! | `agent`, `stage` | node agent step by step, with the real proofs of `domain::proof` | 16.2.15 |
-//! | `wipe` | end of the wipe of a disk whose OSD is removed | |
+//! | `wipe`, `clear` | end of the wipe of a disk whose OSD is removed; deletion of a directory | |
 //! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
 //! | `carried` | an agent's view of disks and directories | |
 //! | `attach` | volumes that are attached to the node of their pod | Kubernetes 1.34 |
@@ -34,6 +34,7 @@ mod agent;
 mod attach;
 mod carried;
 mod change;
+mod clear;
 pub mod course;
 mod disturbance;
 mod drains;

@@ -294,8 +294,19 @@ fn documented_runs_are_created_from_the_charts_cronjob() {
 }
 
 /// Commands of kubectl that need no namespace: cluster-wide, local, or with a namespace in the manifest.
-const WITHOUT_NAMESPACE: [&str; 9] =
-    ["apply", "auth", "config", "cordon", "drain", "get node", "get pv", "patch --local", "uncordon"];
+const WITHOUT_NAMESPACE: [&str; 11] = [
+    "apply",
+    "auth",
+    "config",
+    "cordon",
+    "delete node",
+    "drain",
+    "get node",
+    "get pv",
+    "patch --local",
+    "taint",
+    "uncordon",
+];
 
 pub(crate) fn names_the_namespace(command: &str) -> bool {
     let is_short = command.split_whitespace().count() < 4; // a mention, not a command to type

@@ -7,7 +7,7 @@ use serde_json::json;
 use osd_migrate::domain::estimate::{Rate, Totals};
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{Emptying, Ledger, Quarantine, Strategy};
-use osd_migrate::domain::observation::Emptiable;
+use osd_migrate::domain::observation::{Emptiable, OnPvcs};
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
@@ -109,8 +109,7 @@ fn request_for_another_fsid_changes_nothing_in_the_plan() {
 fn removal_that_waits_for_its_own_gate_holds_up_no_other() {
     let down = requested(&[CONFORMING]).with(|w| w.slot(CONFORMING).up = false);
     assert!(matches!(now(&down, CONFORMING), Now::Waits(Reason::Down { .. })));
-    let refused =
-        requested(&[CONFORMING]).with(|w| w.daemon(CONFORMING).data_dir = Some("/var/x".to_owned()));
+    let refused = requested(&[CONFORMING]).with(|w| w.daemon(CONFORMING).on_pvcs = Some(OnPvcs::default()));
     assert!(matches!(now(&refused, CONFORMING), Now::Refused(Reason::NotRemovable { .. })));
     assert_eq!(now(&refused, BY_HAND), Now::Next);
     // One that finds no place for its data neither.

@@ -1,24 +1,18 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
+use super::order;
 use super::removals;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
-use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Empty;
 use crate::domain::view::View;
 
 /// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
 pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
-    let mut found: Vec<_> = classify::classify(view.seen)
-        .into_iter()
-        .filter(|(osd, class)| {
-            let is_free = !view.ledger.records.contains_key(osd) && !removals::is_to_be_removed(*osd, view);
-            class.migrates().is_some() && view.selects(*osd) && is_free
-        })
-        .collect();
-    found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
+    let mut found = order::legacy(view);
+    found.retain(|(osd, _)| !removals::is_to_be_removed(*osd, view));
     found
 }
 
@@ -34,11 +28,6 @@ pub fn refused(view: View<'_>) -> Vec<(OsdId, Refusal)> {
     all.filter_map(|(osd, class)| Some((osd, of_class(class)?)))
         .filter(|(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
         .collect()
-}
-
-/// Returns the OSD's host in CRUSH.
-pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
-    seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
 }
 
 /// Returns the first candidates whose gates are open as far as the observation shows: Ceph is asked

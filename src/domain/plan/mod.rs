@@ -7,9 +7,9 @@
 //! | `lost_ledger`, `owner_fence`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
 //! | `removals`, `unrequested` | OSDs to be removed: by a request, or by a switch of the run |
-//! | `candidates`, `next_osd` | the next OSD to migrate |
+//! | `order`, `candidates`, `next_osd` | the next OSD to migrate |
 //! | `approved` | lines of a plan that a person approves |
-//! | `existing_osd`, `directory`, `database`, `record` | its record |
+//! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
 //! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
@@ -24,6 +24,7 @@ mod candidates;
 mod crash_loop;
 mod database;
 mod directory;
+mod directory_disk;
 mod disks;
 mod end;
 mod existing_osd;
@@ -34,6 +35,7 @@ mod new_on_pvc;
 mod new_osd;
 mod next_osd;
 mod nodes;
+mod order;
 mod orphans;
 mod owner_fence;
 mod provisioner;
@@ -48,13 +50,15 @@ mod unrequested;
 mod wanted;
 
 pub use approved::{changed, line_of_osd, unmatched};
-pub use candidates::{candidates, first_to_be_emptied, host_of, refused};
+pub use candidates::{candidates, first_to_be_emptied, refused};
 pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;
-pub use directory::{Onto, inspected, of_each as directories};
+pub use directory::{inspected, of_each as directories};
+pub use directory_disk::Onto;
 pub use disks::{DiskLine, Disks, disks};
 pub use inventories::inventory_job;
 pub use new_on_pvc::{allowed as places, line_of_pvcs};
+pub use order::host_of;
 pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
 pub use removals::{previews as removals, requested as requested_removals};

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::directory;
 use super::nodes::{self, KnownDisks};
 use super::provisioner::OF_PLAN;
-use crate::domain::classify;
+use super::{directory_disk, order};
+use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Record;
@@ -22,7 +22,7 @@ use crate::domain::view::View;
 pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
     // `plan` has the inventories of all nodes at once, and no node at work.
     let is_plan = view.policy.run.starts_with(OF_PLAN) && view.policy.drop_directories;
-    let of_plan = if is_plan { directory::of_each(view) } else { BTreeMap::default() };
+    let of_plan = if is_plan { directory_disk::assigned(migrated(view), view) } else { BTreeMap::default() };
     let needs = |osd: &OsdId| matches!(of_plan.get(osd), Some(Err(Reason::NeedsDevice { .. })));
     let cause = |osd: &OsdId| {
         cause(*osd, view).or_else(|| (needs(osd) && drops_directories(view)).then_some(Cause::Directory))
@@ -35,6 +35,18 @@ pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
         Some((*osd, RemovalRequest { disk, ..RemovalRequest::of(slot.fsid?) }))
     };
     view.seen.ceph.slots.iter().filter_map(request).collect()
+}
+
+/// Returns the OSDs that are migrated if they are not removed for want of a disk.
+fn migrated(view: View<'_>) -> Vec<(OsdId, Class)> {
+    let requests = &view.seen.kube.requests;
+    let is_requested = |osd: OsdId| {
+        let fsid = view.slot(osd).and_then(|slot| slot.fsid);
+        fsid.is_some_and(|fsid| requests.of(osd, fsid).is_some())
+    };
+    let mut found = order::legacy(view);
+    found.retain(|(osd, _)| !is_requested(*osd) && cause(*osd, view).is_none());
+    found
 }
 
 /// Returns why a switch of this run removes the OSD; `None` if none does.
@@ -70,7 +82,7 @@ fn leaves_its_directory(osd: OsdId, slot: &Slot, view: View<'_>) -> bool {
     if !(drops_directories(view) && slot.up && in_directory()) {
         return false;
     }
-    directory::known_disk(osd, view).is_some_and(|found| {
+    directory_disk::known_disk(osd, view).is_some_and(|found| {
         passes(Guard::NoDiskForDirectory, matches!(found, Err(Reason::NeedsDevice { .. })))
     })
 }
@@ -97,7 +109,7 @@ pub(super) fn stands(record: &Record, view: View<'_>) -> bool {
         Cause::Request => false,
         Cause::Out => policy.remove_out.is_some() && view.selects(record.osd),
         Cause::Directory => {
-            let has_none = !matches!(directory::known_disk(record.osd, view), Some(Ok(_)));
+            let has_none = !matches!(directory_disk::known_disk(record.osd, view), Some(Ok(_)));
             drops_directories(view) && view.selects(record.osd) && passes(Guard::NoDiskForDirectory, has_none)
         }
     }

@@ -140,7 +140,7 @@ fn in_a_directory() -> World {
     world
 }
 
-/// Returns three replicas on four hosts. The first OSD is in a directory, and its node has no disk for it.
+/// Returns three replicas on four hosts, and an OSD in a directory of a node without a disk for it.
 pub fn directory_without_a_disk() -> World {
     in_a_directory()
 }
@@ -152,8 +152,9 @@ pub fn directory_with_a_disk() -> World {
     world
 }
 
-/// Returns three replicas on four hosts. The first OSD died that many minutes ago, is out, and Ceph has
-/// recovered its data on the others.
+/// Returns three replicas on four hosts, and an OSD that died that many minutes ago.
+///
+/// It is out, and Ceph has recovered its data on the others.
 pub fn out_for(minutes: i64) -> World {
     let mut world = cluster(&[Kind::Raw; 4], 3);
     for placement in world.placements.values_mut() {

@@ -112,15 +112,17 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
     let slot = state.world.ceph.slots.get(&record.osd);
     let with_flags_set = slot.is_some_and(|slot| slot.noout && slot.noin);
     let fenced = state.world.kube.fence.is_some() && state.world.kube.fence == state.ledger.run.fence;
-    match &record.evidence {
-        None => Some("its proof was saved"),
-        Some(_) if record.pgs != pgs => Some("its PGs were saved"),
-        Some(_) if record.stop_intended_at.is_none() => Some("the intent was saved"),
-        Some(_) if !backups => Some("its Deployment was backed up"),
-        Some(_) if !with_flags_set => Some("noout and noin were set on it"),
-        Some(_) if !fenced && !state.thaws => Some("the CephCluster was fenced"),
-        Some(_) => None,
-    }
+    // The disk of a dead OSD is not inspected: it is left as it is.
+    let is_proven = record.evidence.is_some() || record.is_of_dead();
+    let lacks = [
+        (!is_proven, "its proof was saved"),
+        (record.pgs != pgs, "its PGs were saved"),
+        (record.stop_intended_at.is_none(), "the intent was saved"),
+        (!backups, "its Deployment was backed up"),
+        (!with_flags_set, "noout and noin were set on it"),
+        (!fenced && !state.thaws, "the CephCluster was fenced"),
+    ];
+    lacks.iter().find(|(is_so, _)| *is_so).map(|(_, what)| *what)
 }
 
 /// Checks that no stop, destroy or wipe happens in surroundings that shut its gate.

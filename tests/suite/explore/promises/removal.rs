@@ -1,6 +1,7 @@
 //! The promises for an OSD that is removed by a request, or by a switch of the run (P13).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use osd_migrate::domain::act::{Act, NodeAct};
 use osd_migrate::domain::inspection::{Content, NodeTask};
@@ -11,7 +12,7 @@ use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::provision;
 use osd_migrate::domain::removal::{Cause, DiskAfter};
-use osd_migrate::sim::{World, kernel_disk};
+use osd_migrate::sim::{Disk, World, kernel_disk};
 
 use super::super::state::{Done, State};
 use super::{Broken, down_by_osd_migrate, in_place};
@@ -33,11 +34,18 @@ fn lacks_elsewhere(world: &World, osd: OsdId) -> Option<&PgId> {
     world.placements.iter().find(|(pg, placement)| !has_all(pg, placement.home.len())).map(|(pg, _)| pg)
 }
 
-/// Returns the words by which the CephCluster selects the disk of an OSD.
-fn selects(world: &World, record: &Record) -> Option<String> {
-    let (name, disk) = world.disk_of(record.old)?;
+/// Returns whether Rook would create an OSD again on what is left of this one: on a disk that the CephCluster
+/// selects, or in a directory that it declares.
+fn is_used_again(world: &World, record: &Record) -> bool {
+    if let Some(path) = record.removed_directory() {
+        let declared = &world.kube.declaration.storage.directories;
+        return declared.iter().any(|declared| Path::new(path).starts_with(declared));
+    }
     let seen = world.observe(|_| osd_migrate::domain::plan::Questions::default());
-    provision::selects(&record.node, &kernel_disk(name, disk), &seen)
+    let is_selected = |(name, disk): (&String, &Disk)| {
+        provision::selects(&record.node, &kernel_disk(name, disk), &seen).is_some()
+    };
+    disk_after(record) != DiskAfter::Mark && world.disk_of(record.old).is_some_and(is_selected)
 }
 
 /// Checks an OSD whose CRUSH weight was set to 0: a person wants that, nobody undoes it, and its disk does
@@ -53,11 +61,10 @@ pub(super) fn dropped(before: &State, record: &Record) -> Option<Broken> {
         ));
     }
     let resets = world.kube.declaration.resets_weights && world.kube.running_operator().is_some();
-    let is_used_again = disk_after(record) != DiskAfter::Mark && selects(world, record).is_some();
     let why = [
         (!is_wanted(before, record), "and nobody wants its removal"),
         (resets, "and Rook resets it"),
-        (is_used_again, "and its disk would become an OSD again"),
+        (is_used_again(world, record), "and its place would get an OSD again"),
     ];
     let why = why.iter().find(|(is_so, _)| *is_so && !before.thaws);
     why.map(|(_, why)| format!("P13: the CRUSH weight of {osd} was set to 0, {why}"))
@@ -219,7 +226,7 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
         .collect()
 }
 
-/// Returns whether a switch of the run asks for the removal of an OSD whose data is elsewhere, or finds a place.
+/// Returns whether a switch of the run asks for the removal of an OSD.
 fn is_due_by_switch(world: &World, osd: OsdId, policy: &Policy) -> bool {
     let (Some(slot), Some(daemon)) = (world.ceph.slots.get(&osd), world.kube.daemons.get(&osd)) else {
         return false;
