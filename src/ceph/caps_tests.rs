@@ -134,9 +134,9 @@ fn caps_reject_any_other_entity_flag_profile_or_command() {
 }
 
 #[test]
-fn caps_of_a_purge_are_the_usual_ones_and_one_more() {
+fn caps_of_a_purge_are_the_usual_ones_and_two_more() {
     let (usual, purge) = (on_mons(Needs::USUAL), on_mons(Needs::PURGE));
-    assert_eq!(purge, format!(r#"{usual}, allow command "osd purge-actual""#));
+    assert_eq!(purge, format!(r#"{usual}, allow command "osd purge-actual", allow command "osd crush rm""#));
     assert!(!usual.contains("purge-actual"));
     assert!(by_hand("caps", Needs::PURGE).contains(&format!("mon '{purge}'")));
 }

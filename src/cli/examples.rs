@@ -14,8 +14,7 @@ pub(super) const PLAN: &str = "\
 Examples:
   osd-migrate -n rook-ceph plan
   osd-migrate -n rook-ceph plan --inventory
-  osd-migrate -n rook-ceph plan --remove osd.5
-  osd-migrate -n rook-ceph plan --remove-node h3";
+  osd-migrate -n rook-ceph plan --remove osd.5";
 
 pub(super) const RUN: &str = "\
 Examples:

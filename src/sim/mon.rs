@@ -157,7 +157,9 @@ impl World {
         self.ceph.slots.values().any(|slot| host_of(slot) == Some(host))
     }
 
-    /// Does `osd crush rm` of a host. An absent one is answered with success.
+    /// Does `osd crush rm` of a host.
+    ///
+    /// An absent one is answered with success.
     pub fn crush_rm(&mut self, host: &str) -> Result<(), MonError> {
         if self.has_items(host) {
             return Err(MonError::NotEmpty(host.to_owned()));

@@ -217,7 +217,7 @@ fn plan_json_shows_state_reason_and_message() {
     assert_eq!(json["osds"][0]["now"]["state"], "next");
     assert_eq!(json["osds"][2]["now"]["state"], "waits");
     assert_eq!(json["osds"][2]["now"]["reason"], "queued");
-    assert_eq!(json["osds"][2]["now"]["message"], "OSDs are migrated one at a time: osd.0 is first");
+    assert_eq!(json["osds"][2]["now"]["message"], "OSDs are stopped one at a time: osd.0 is first");
     assert_eq!(json["osds"][1]["now"]["state"], "nothing");
 }
 

@@ -89,8 +89,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     None
 }
 
-/// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it: where
-/// would their data go?
+/// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it.
 pub(super) fn asked(view: View<'_>) -> BTreeSet<OsdId> {
     asked_of(view, |_| true)
 }

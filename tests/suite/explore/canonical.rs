@@ -249,8 +249,9 @@ impl Ranks {
     }
 }
 
-/// Hashes an OSD's Deployment; its generation only if a frozen runner remembers one, because the next decision
-/// reads the generations again.
+/// Hashes an OSD's Deployment.
+///
+/// The generation counts only if a frozen runner remembers one, because the next decision reads it again.
 fn hash_daemon((osd, daemon): (&OsdId, &Daemon), is_frozen: bool, bytes: &mut Bytes) {
     let Daemon {
         name,

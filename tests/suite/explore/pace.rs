@@ -2,9 +2,9 @@
 //! each other.
 //!
 //! A state stores its times exactly. Two states count as one if their times are between the same deadlines
-//! (`canonical::passed`). Of such states the search follows the one that was reached first. So a deadline that
-//! passes during a chain of iterations is tested with the remainders of the shortest stories, not with all of
-//! them. Different paces give different remainders.
+//! (`canonical::passed`). Of such states the search follows the one that was reached first. So a deadline
+//! that passes during a chain of iterations is tested with the remainders of the shortest stories, not with
+//! all of them. Different paces give different remainders.
 
 use chrono::TimeDelta;
 

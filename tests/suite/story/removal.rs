@@ -129,8 +129,8 @@ fn osd_in_a_directory_without_a_disk_is_removed_by_the_switch() {
     for policy in [removes(), Policy { removals: false, ..on() }] {
         let play = Play::with_policy(world(), policy, 1);
         let Some(Ok(End::Finished(summary))) = play.run() else { panic!("it does not end") };
-        let is_reported = |(osd, why): &(OsdId, String)| *osd == OSD && why.contains("run.dropDirectories");
-        assert!(summary.refused.iter().any(is_reported), "{summary:?}");
+        let is_named = |(osd, why): &(OsdId, String)| *osd == OSD && why.contains("run.dropDirectories");
+        assert!(summary.refused.iter().any(is_named), "{summary:?}");
         assert!(play.sim.borrow().world.ceph.slots[&OSD].up);
     }
 }

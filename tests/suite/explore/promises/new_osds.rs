@@ -154,7 +154,7 @@ fn begun(before: &State, record: &Record) -> Option<Broken> {
     };
     let unwanted = (!is_wanted).then_some("its owner does not select the disk or the PVC");
     let unclean = lacks(world).map(|_| "a PG lacks a replica that will come back, or data moves");
-    let flag = (!world.ceph.flags.is_empty()).then_some("a flag of the cluster is set");
+    let flag = super::scrubs::other_flag(world).map(|_| "a flag of the cluster is set");
     let why = in_the_way(before, &record.node).or(unwanted).or(flag).or(unclean);
     why.map(|why| format!("gate: {} was started while {why}", record.osd))
 }

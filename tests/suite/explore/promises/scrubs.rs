@@ -2,6 +2,7 @@
 
 use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::next::Next;
+use osd_migrate::sim::World;
 
 use super::super::state::{Done, State};
 use super::Broken;
@@ -23,6 +24,11 @@ pub(super) fn changed(before: &State, next: &Next, done: &Done) -> Option<Broken
     let Next::Do(Act::Ceph(CephAct::UnsetNoScrub { flags })) = next else { return None };
     let is_theirs = person == Some(true) && flags.noscrub;
     is_theirs.then(|| "P6: noscrub was unset, which a person had set".to_owned())
+}
+
+/// Returns a flag of the cluster that is not about scrubs.
+pub(super) fn other_flag(world: &World) -> Option<&str> {
+    world.ceph.flags.iter().map(String::as_str).find(|flag| !["noscrub", "nodeep-scrub"].contains(flag))
 }
 
 /// Checks P9 at an end of a run: the flags are as people left them.
