@@ -143,7 +143,7 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
     let why = [
         (runs, "Rook's operator is running, and no fence blocks it"),
         (fenced_externally, "another client has fenced the CephCluster"),
-        (super::scrubs::other_flag(world).is_some(), "a flag of the cluster is set"),
+        (super::scrubs::other_flag(&state.world).is_some(), "a flag of the cluster is set"),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
         (ceph.releases != Releases::One, "an upgrade is in progress"),
