@@ -77,7 +77,8 @@ impl Ceph {
 impl Ceph {
     /// Removes a CRUSH host that has no items and that no rule names.
     ///
-    /// An absent one is removed already. The mon itself refuses a bucket with items (`ENOTEMPTY`), so no OSD can be added in between.
+    /// An absent one is removed already. The mon itself refuses a bucket with items (`ENOTEMPTY`), so no OSD
+    /// can be added in between.
     pub async fn remove_host(&self, osd: OsdId, host: &str) -> Result<(), CephError> {
         let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
         match (crush.hosts.contains(host), crush.empty_hosts.contains(host)) {

@@ -175,7 +175,7 @@ pub enum Command {
     /// Deployments. No OSD is removed without a request. An OSD with a request is not migrated. Without
     /// --confirm, the command lists what would be removed. Exit codes: 0 requested; 3 not confirmed, or
     /// refused.
-    #[command(after_help = examples::REMOVE)]
+    #[command(after_help = examples::REMOVE, override_usage = "osd-migrate remove [OPTIONS] [OSD]...")]
     Remove(RemoveArgs),
     /// Keep OSDs: withdraw requests to remove them.
     ///
