@@ -287,7 +287,13 @@ impl Step<'_> {
         let down =
             || self.quarantine("it went down while it was emptied, and is still marked out".to_owned());
         let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
-        if is_up { marked_out::restore_of(self.record, self.view) } else { Some(down()) }
+        if !is_up {
+            return Some(down());
+        }
+        let first = marked_out::waits_for(self.record, self.view);
+        let waits =
+            |first| Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
+        first.map(waits).or_else(|| marked_out::restore_of(self.record, self.view))
     }
 
     /// Waits for an OSD that went down while it was emptied, up to a limit.

@@ -6,11 +6,11 @@
 //! `step/up` restores when the new OSD is up.
 
 use crate::domain::act::{Act, CephAct};
-use crate::domain::guard::{Guard, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Record;
 use crate::domain::next::Next;
 use crate::domain::observation::Slot;
-use crate::domain::osd::{OsdFsid, Weight};
+use crate::domain::osd::{OsdFsid, OsdId, Weight};
 use crate::domain::view::View;
 
 /// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
@@ -49,9 +49,19 @@ pub(crate) fn restore_of(record: &Record, view: View<'_>) -> Option<Next> {
     })))
 }
 
+/// Returns the OSD that is removed and stopped now: no data moves back to another OSD until it is gone.
+pub(crate) fn waits_for(record: &Record, view: View<'_>) -> Option<OsdId> {
+    let is_stopped = |other: &&Record| {
+        let is_other = other.osd != record.osd && other.is_removal();
+        is_other && !passes(Guard::OneStopAtATime, !other.is_committed())
+    };
+    view.ledger.in_flight().filter(|_| record.is_removal()).find(is_stopped).map(|other| other.osd)
+}
+
 /// Returns the next step until quarantined OSDs that are up are in again.
 pub(crate) fn restore(view: View<'_>) -> Option<Next> {
-    view.ledger.quarantined().find_map(|record| restore_of(record, view))
+    let mut due = view.ledger.quarantined().filter(|record| waits_for(record, view).is_none());
+    due.find_map(|record| restore_of(record, view))
 }
 
 /// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
