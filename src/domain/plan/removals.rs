@@ -100,16 +100,24 @@ pub(super) fn asked_beside(view: View<'_>) -> BTreeSet<OsdId> {
 }
 
 fn asked_of(view: View<'_>, is_concerned: impl Fn(&RemovalRequest) -> bool) -> BTreeSet<OsdId> {
-    let mut due = due(view).filter(|(_, request)| !request.keep_id && is_concerned(request)).peekable();
+    let first = first_due(view, |request| !request.keep_id && is_concerned(request));
+    first.map(|(osd, _)| gate::removed_together(osd, view)).unwrap_or_default()
+}
+
+/// Returns the first OSD whose gates are open, among those with such a request.
+fn first_due(
+    view: View<'_>,
+    is_concerned: impl Fn(&RemovalRequest) -> bool,
+) -> Option<(OsdId, RemovalRequest)> {
+    let mut due = due(view).filter(|(_, request)| is_concerned(request)).peekable();
     if !view.policy.removes() || due.peek().is_none() {
-        return BTreeSet::new();
+        return None;
     }
     let own = Own::of(&gate::accepted(view), view.seen);
     if for_all(&own, view) != Gate::Open {
-        return BTreeSet::new();
+        return None;
     }
-    let first = due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open);
-    first.map(|(osd, _)| gate::removed_together(osd, view)).unwrap_or_default()
+    due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open)
 }
 
 /// Returns the record of another OSD of a node that is removed as a whole, while all its OSDs in progress
@@ -117,15 +125,7 @@ fn asked_of(view: View<'_>, is_concerned: impl Fn(&RemovalRequest) -> bool) -> B
 ///
 /// So they are emptied at the same time: each PG moves once.
 pub(super) fn one_more_of_its_node(view: View<'_>) -> Option<Next> {
-    let mut due = due(view).filter(|(_, request)| is_of_a_node_in_progress(request, view)).peekable();
-    if !view.policy.removes() || due.peek().is_none() {
-        return None;
-    }
-    let own = Own::of(&gate::accepted(view), view.seen);
-    if for_all(&own, view) != Gate::Open {
-        return None;
-    }
-    let (osd, request) = due.find(|(osd, request)| of_one(*osd, request, &own, view) == Gate::Open)?;
+    let (osd, request) = first_due(view, |request| is_of_a_node_in_progress(request, view))?;
     begin(osd, &request, view).filter(|next| !matches!(next, Next::Wait(_)))
 }
 

@@ -117,7 +117,7 @@ def field_rules(world):
         (storage(useAllNodes=False), "useAllNodes becomes false"),
         (storage(useAllDevices=False), "useAllDevices becomes false"),
         ({"spec": {"dataDirHostPath": "/elsewhere"}}, "dataDirHostPath changes"),
-        ({"spec": {"network": {"provider": "host"}}}, "network.provider changes"),
+        ({"spec": {"network": {"provider": "multus"}}}, "network.provider changes"),
     ]
     allowed = [
         storage(useAllNodes=False, nodes=[{"name": "h1"}]),

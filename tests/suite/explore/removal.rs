@@ -109,12 +109,14 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// Returns what goes wrong while a node is removed as a whole, and what people do to its OSDs.
+/// Returns what goes wrong while the data of a node's OSDs moves: another OSD dies, or one of them is kept.
 fn of_a_node(world: &World) -> Vec<Happening> {
-    let mut menu = deaths_of(&[OURS, PARTNER, OsdId(2)], world);
+    let is_weightless = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| !slot.has_weight());
+    if !is_weightless(&OURS) && !is_weightless(&PARTNER) {
+        return Vec::new();
+    }
+    let mut menu = deaths_of(&[OsdId(2)], world);
     menu.push(request(world));
-    menu.push(Happening::Around(Around::Cancelled, true));
-    menu.extend(agents(world));
     menu
 }
 
