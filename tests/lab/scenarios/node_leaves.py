@@ -38,13 +38,7 @@ def run(world):
 
 def bring_up(world):
     world.up(osds=8, layout="0=raw", hosts=4)
-    world.lab("ceph", "osd", "pool", "create", "two", "32", "32", "replicated")
-    world.lab("ceph", "osd", "pool", "application", "enable", "two", "test")
-    for name, value in (("pg_autoscale_mode", "off"), ("size", "2"), ("min_size", "1")):
-        world.lab("ceph", "osd", "pool", "set", "two", name, value)
-    for pool, objects in (("labpool", "600"), ("two", "600")):
-        world.lab("write", objects, "96", pool)
-    world.lab("client", "start", "labpool,two")
+    remove.pool_of_two(world, pgs="32", objects="600")
     empty.clean(world)
     world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
 

@@ -7,13 +7,11 @@ clean, and Ceph says safe-to-destroy. How often Ceph says so too early is measur
 docs/guides/removing-osds.md is printed by this scenario.
 """
 
-import threading
 import time
 
 from . import empty, forecast, remove, sick
 from .disks import attached
-from .fidelity import Session
-from .replicas import Watch, whole_logs
+from .replicas import Background, Watch, whole_logs
 
 OSD = 5
 POOLS = {  # PGs, objects, kind
@@ -187,21 +185,12 @@ def too_early(world, drop, restore):
     return count
 
 
-class Asker(threading.Thread):
+class Asker(Background):
     """A thread that asks `osd safe-to-destroy` about 100 times a second, in a `with`."""
 
     def __init__(self):
-        super().__init__(daemon=True)
-        self.session, self.ended, self.asked, self.yes = Session(), threading.Event(), 0, []
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.join(30)
-        self.session.close()
+        super().__init__()
+        self.asked, self.yes = 0, []
 
     def run(self):
         while not self.ended.wait(0.01):

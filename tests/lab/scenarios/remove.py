@@ -55,18 +55,23 @@ def run(world):
 
 def bring_up(world):
     world.up(osds=8, layout="0=raw")
-    world.lab("ceph", "osd", "pool", "create", "two", "16", "16", "replicated")
-    world.lab("ceph", "osd", "pool", "application", "enable", "two", "test")
-    for name, value in (("pg_autoscale_mode", "off"), ("size", "2"), ("min_size", "1")):
-        world.lab("ceph", "osd", "pool", "set", "two", name, value)
-    for pool, objects in (("labpool", "600"), ("two", "300")):
-        world.lab("write", objects, "96", pool)
-    world.lab("client", "start", "labpool,two")
+    pool_of_two(world, pgs="16", objects="300")
     world.lab("ceph", "osd", "reweight", str(OSD), WEIGHT)
     empty.clean(world)
     forecast.upmap(world, OSD)
     empty.clean(world)
     world.until("all PGs to be trimmed", 30, lambda: not whole_logs(world))
+
+
+def pool_of_two(world, pgs, objects):
+    """Creates a pool of size 2 beside that of size 3, fills both, and starts a client of both."""
+    world.lab("ceph", "osd", "pool", "create", "two", pgs, pgs, "replicated")
+    world.lab("ceph", "osd", "pool", "application", "enable", "two", "test")
+    for name, value in (("pg_autoscale_mode", "off"), ("size", "2"), ("min_size", "1")):
+        world.lab("ceph", "osd", "pool", "set", "two", name, value)
+    for pool, number in (("labpool", "600"), ("two", objects)):
+        world.lab("write", number, "96", pool)
+    world.lab("client", "start", "labpool,two")
 
 
 def person(world, *args, code=0):

@@ -14,12 +14,29 @@ Sample = namedtuple("Sample", "at up is_in weight names held lacking clean down 
 ABSENT = {"up": 0, "in": 0, "weight": 0}
 
 
-class Watch(threading.Thread):
+class Background(threading.Thread):
+    """A thread with a session of its own, which runs during a `with`."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.session, self.ended = Session(), threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(30)
+        self.session.close()
+
+
+class Watch(Background):
     """A thread that reads the osdmap and the statistics of the PGs several times a second, in a `with`."""
 
     def __init__(self, osd, pause=0.2):
-        super().__init__(daemon=True)
-        self.osd, self.pause, self.session, self.ended = osd, pause, Session(), threading.Event()
+        super().__init__()
+        self.osd, self.pause = osd, pause
         self.samples, self.trouble, self.began = [], None, time.monotonic()
         self.moved = 0  # bytes that Ceph wrote to other OSDs by backfill and recovery
         self.recovered = {}  # PG -> its counter of these bytes, who reported it, and the highest one reported
@@ -30,15 +47,6 @@ class Watch(threading.Thread):
         """Returns into how many parts an object of the pool is divided."""
         profile = pool["erasure_code_profile"]
         return int(self.session.read("osd erasure-code-profile get", name=profile)["k"]) if profile else 1
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.join(30)
-        self.session.close()
 
     def run(self):
         try:
