@@ -83,9 +83,7 @@ fn withdrawn(args: &KeepArgs, requests: &Requests, ledger: &Ledger) -> Result<BT
 /// Returns the OSDs that were requested with a node, and those whose removal with it has begun.
 fn of_node(node: &NodeName, requests: &Requests, ledger: &Ledger) -> BTreeSet<OsdId> {
     let requested = requests.removals.iter().filter(|(_, request)| request.node.as_ref() == Some(node));
-    let is_with_it =
-        |record: &&Record| record.node == *node && record.removal().is_some_and(|removal| removal.whole_node);
-    let begun = ledger.records.values().filter(is_with_it).map(|record| record.osd);
+    let begun = ledger.records.values().filter(|record| record.leaves_with(node)).map(|record| record.osd);
     requested.map(|(osd, _)| *osd).chain(begun).collect()
 }
 

@@ -171,7 +171,7 @@ fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<Dis
     if let Some(record) = record {
         return record.removal().map(|removal| removal.disk);
     }
-    view.seen.kube.requests.of(osd, view.slot(osd)?.fsid?).map(|request| request.disk)
+    view.removal_request(osd).map(|request| request.disk)
 }
 
 /// Returns the OSDs without a record that switches of the run remove, and what becomes of their disks.

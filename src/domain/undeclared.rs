@@ -56,7 +56,7 @@ impl std::fmt::Display for NothingDeclared {
 
 /// Returns the nodes whose disks must be known.
 ///
-/// Of a node that is not selected, or of which all disks are, no disk has to be known.
+/// No disk has to be known if the node is not selected, or if all of its disks are.
 pub fn to_inspect(seen: &Observation) -> BTreeSet<NodeName> {
     let nodes = on_disks(seen).filter_map(|(_, _, daemon)| daemon.node.as_ref());
     let is_asked = |node: &&NodeName| {

@@ -4,6 +4,7 @@ use super::ledger::Ledger;
 use super::observation::{Daemon, Node, Observation, Slot};
 use super::osd::{NodeName, OsdId, Upmap};
 use super::policy::Policy;
+use super::removal::RemovalRequest;
 
 /// View of an iteration: what the run may do, what it saved, and what it observed just now.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +64,11 @@ impl<'a> View<'a> {
     /// Returns the OSD's slot in the osdmap.
     pub fn slot(self, osd: OsdId) -> Option<&'a Slot> {
         self.seen.ceph.slots.get(&osd)
+    }
+
+    /// Returns the request to remove the OSD that the slot holds now.
+    pub fn removal_request(self, osd: OsdId) -> Option<&'a RemovalRequest> {
+        self.seen.kube.requests.of(osd, self.slot(osd)?.fsid?)
     }
 
     /// Returns the OSD's Deployment.

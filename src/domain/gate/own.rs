@@ -106,7 +106,7 @@ impl<'a> Own<'a> {
         let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());
         first_not_open([
             if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
-            // Its stop would wait for the pod, and other OSDs for its stop.
+            // The stop of this OSD would wait for the pod, and other OSDs for the stop.
             if is_dead { node_answers(osd, self.seen) } else { Gate::Open },
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),

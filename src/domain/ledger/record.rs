@@ -154,6 +154,11 @@ impl Record {
         }
     }
 
+    /// Returns whether the record removes an OSD together with all others of this node.
+    pub fn leaves_with(&self, node: &NodeName) -> bool {
+        self.node == *node && self.removal().is_some_and(|removal| removal.whole_node)
+    }
+
     /// Returns whether the record removes an OSD.
     pub fn is_removal(&self) -> bool {
         self.removal().is_some()

@@ -33,15 +33,9 @@ pub fn requested(view: View<'_>) -> impl Iterator<Item = (OsdId, &RemovalRequest
     all.filter(move |(osd, request)| of_this(*osd, request))
 }
 
-/// Returns whether the removal of an OSD is requested: it is not migrated.
-fn is_requested(osd: OsdId, view: View<'_>) -> bool {
-    let fsid = view.slot(osd).and_then(|slot| slot.fsid);
-    fsid.is_some_and(|fsid| view.seen.kube.requests.of(osd, fsid).is_some())
-}
-
 /// Returns whether an OSD is to be removed, by a request or by a switch of the run: it is not migrated.
 pub(super) fn is_to_be_removed(osd: OsdId, view: View<'_>) -> bool {
-    is_requested(osd, view) || unrequested::cause(osd, view).is_some()
+    view.removal_request(osd).is_some() || unrequested::cause(osd, view).is_some()
 }
 
 /// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
@@ -131,10 +125,7 @@ pub(super) fn one_more_of_its_node(view: View<'_>) -> Option<Next> {
 
 /// Returns whether the request is for an OSD of a node whose other OSDs are being removed.
 fn is_of_a_node_in_progress(request: &RemovalRequest, view: View<'_>) -> bool {
-    let is_its = |record: &Record| {
-        record.removal().is_some_and(|removal| removal.whole_node)
-            && request.node.as_ref() == Some(&record.node)
-    };
+    let is_its = |record: &Record| request.node.as_ref().is_some_and(|node| record.leaves_with(node));
     view.ledger.in_flight().any(is_its)
 }
 
@@ -174,7 +165,8 @@ fn is_final(gate: &Gate) -> bool {
 /// Returns the OSDs to remove that have no record and are selected for this run.
 fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, RemovalRequest)> {
     let requested = requested(view).map(|(osd, request)| (osd, request.clone()));
-    let others = unrequested::all(view).into_iter().filter(move |(osd, _)| !is_requested(*osd, view));
+    let others =
+        unrequested::all(view).into_iter().filter(move |(osd, _)| view.removal_request(*osd).is_none());
     let all = requested.chain(others);
     all.filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
 }
@@ -235,7 +227,7 @@ fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> 
     let node = view.node_of(osd)?.clone();
     let candidate = Candidate { osd, class, node, target: target.clone(), empties: true };
     let is_dead = !slot.up;
-    let cause = if is_requested(osd, view) { None } else { unrequested::cause(osd, view) };
+    let cause = if view.removal_request(osd).is_some() { None } else { unrequested::cause(osd, view) };
     let strategy = Strategy::Removal(Removal {
         cause: cause.unwrap_or_default(),
         dead: is_dead,

@@ -39,13 +39,8 @@ pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
 
 /// Returns the OSDs that are migrated if they are not removed for want of a disk.
 fn migrated(view: View<'_>) -> Vec<(OsdId, Class)> {
-    let requests = &view.seen.kube.requests;
-    let is_requested = |osd: OsdId| {
-        let fsid = view.slot(osd).and_then(|slot| slot.fsid);
-        fsid.is_some_and(|fsid| requests.of(osd, fsid).is_some())
-    };
     let mut found = order::legacy(view);
-    found.retain(|(osd, _)| !is_requested(*osd) && cause(*osd, view).is_none());
+    found.retain(|(osd, _)| view.removal_request(*osd).is_none() && cause(*osd, view).is_none());
     found
 }
 

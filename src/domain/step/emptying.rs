@@ -124,11 +124,9 @@ impl Step<'_> {
 
     /// Returns the records of the OSDs that leave together with this one, with their slots.
     fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
-        let is_whole = |record: &Record| record.removal().is_some_and(|removal| removal.whole_node);
-        let is_sibling = move |record: &&Record| {
-            is_whole(record) && record.node == self.record.node && record.osd != self.record.osd
-        };
-        let all = self.view.ledger.in_flight().filter(move |_| is_whole(self.record));
+        let node = &self.record.node;
+        let is_sibling = move |record: &&Record| record.leaves_with(node) && record.osd != self.record.osd;
+        let all = self.view.ledger.in_flight().filter(move |_| self.record.leaves_with(node));
         all.filter(is_sibling).filter_map(|record| Some((record, self.view.slot(record.osd)?)))
     }
 
