@@ -19,7 +19,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages install fmt test-build // lab // tests advisories shell workflows chart rules // binary glibc clippy
+	@build/stages packages fmt test-binary // lab // test-build tests advisories shell workflows chart rules // install clippy binary glibc
 
 check:
 	@build/stages fmt clippy quick
@@ -40,4 +40,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full test-build released glibc-released released-arm64 glibc-arm64 image demo lab-full
+	@build/stages explore-full test-binary released glibc-released released-arm64 glibc-arm64 image demo lab-full

@@ -36,7 +36,7 @@ impl Answers {
             health: health::parse(&self.health)?,
             releases: versions::parse(&self.versions)?,
             used: osd_df::parse(&self.osd_df)?,
-            pgs: pg_dump::parse(&self.pg_dump)?,
+            pgs: pg_dump::parse(&self.pg_dump)?.into(),
             encrypted: config_key_ls::parse(&self.config_key_ls)?,
         }))
     }

@@ -66,7 +66,7 @@ const SCRUB_FLAGS: &[(&str, Must)] = &[("key", Must::BeOneOf("noscrub|nodeep-scr
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name, which every run has.
-pub(super) const GRANTS: [Grant; 21] = [
+pub(super) const GRANTS: [Grant; 22] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -85,6 +85,7 @@ pub(super) const GRANTS: [Grant; 21] = [
     mon("osd crush set-device-class", &[]),
     mon("osd pg-upmap-items", &[]),
     mgr("pg dump"),
+    mgr("pg ls"),
     mgr("osd df"),
     mgr("osd ok-to-stop"),
     mgr("osd safe-to-destroy"),

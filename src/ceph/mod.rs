@@ -29,6 +29,7 @@ mod osd_stat;
 mod osdmaptool;
 mod own_user;
 mod pg_dump;
+mod pg_statistics;
 mod purge_misplaced;
 mod removal;
 mod restore_crush;

@@ -1,14 +1,17 @@
 //! Observation of Ceph: everything that an iteration needs of mons and mgr.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
 
 use crate::ceph::error::CephError;
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::OsdMap;
+use crate::ceph::pg_statistics::{Kept, Missing};
 use crate::ceph::session::Ceph;
 use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, osd_stat, pg_dump, versions};
 use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
+use crate::domain::shared::Shared;
 use crate::memory;
 
 /// Number of tries to read map and CRUSH in one epoch.
@@ -31,10 +34,42 @@ impl Ceph {
             self.read(health::command(), health::parse),
             self.read(versions::command(), versions::parse),
             self.read(osd_df::command(), osd_df::parse),
-            self.read(pg_dump::command(), pg_dump::parse),
+            self.pgs(&map.slots),
             self.read(config_key_ls::command(), config_key_ls::parse),
         )?;
         Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
+    }
+
+    /// Reads the statistics of all PGs, as far as they are not kept from the observation before.
+    async fn pgs(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<BTreeMap<PgId, Pg>>, CephError> {
+        // An observation that fails keeps nothing.
+        let kept = self.lock_kept_pgs().take().filter(|kept| !kept.is_old());
+        let renewed = match kept {
+            Some(kept) => self.renewed(kept, slots).await?,
+            None => None,
+        };
+        let kept = match renewed {
+            Some(kept) => kept,
+            None => Kept::new(self.read(pg_dump::all(), pg_dump::parse).await?.into()),
+        };
+        let pgs = kept.pgs();
+        *self.lock_kept_pgs() = Some(kept);
+        Ok(pgs)
+    }
+
+    fn lock_kept_pgs(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept_pgs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
+    async fn renewed(&self, kept: Kept, slots: &BTreeMap<OsdId, Slot>) -> Result<Option<Kept>, CephError> {
+        let now = self.read(pg_dump::brief(), pg_dump::parse_brief).await?;
+        let unclean = match kept.missing(&now) {
+            Missing::All => return Ok(None),
+            Missing::InStates(states) if states.is_empty() => BTreeMap::new(),
+            Missing::InStates(states) => self.read(pg_dump::in_states(&states), pg_dump::parse).await?,
+        };
+        Ok(kept.renewed(now, unclean, slots))
     }
 
     /// Reads the osdmap and CRUSH of one epoch.
@@ -60,7 +95,7 @@ pub(super) struct Parsed {
     pub(super) health: BTreeSet<String>,
     pub(super) releases: Releases,
     pub(super) used: BTreeMap<OsdId, u64>,
-    pub(super) pgs: BTreeMap<PgId, Pg>,
+    pub(super) pgs: Shared<BTreeMap<PgId, Pg>>,
     /// OSDs for which the mons keep a dm-crypt key.
     pub(super) encrypted: BTreeSet<OsdFsid>,
 }
@@ -97,7 +132,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         nearfull_ratio,
         pools: pools.into(),
         slots: slots.into(),
-        pgs: pgs.into(),
+        pgs,
         upmaps,
         empty_hosts: crush.empty_hosts,
         ok_to_stop: BTreeMap::new(),
@@ -153,7 +188,7 @@ mod tests {
             health: BTreeSet::new(),
             releases: Releases::One,
             used,
-            pgs,
+            pgs: pgs.into(),
             encrypted: BTreeSet::new(),
         }
     }
@@ -208,7 +243,7 @@ mod tests {
             bytes: 20 << 30,
         };
         let pgs = [("2.0", pg(&[1, 2], &[1, 3])), ("2.1", pg(&[1, 2], &[2, 3])), ("2.2", pg(&[2], &[3]))];
-        let pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
+        let pgs: BTreeMap<_, _> = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
         let used = BTreeMap::from([(filestore, 500 << 30)]);
         let seen = join(Parsed { map: chunk(), ..parsed(used, pgs) });
         // Two PGs of 20 GiB, half of each in one chunk; a fifth more, and a GiB.

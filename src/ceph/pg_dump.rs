@@ -1,9 +1,10 @@
-//! `ceph pg dump pgs`: statistics of the placement groups, queried from the mgr itself (a mon would only
-//! forward the query).
+//! `ceph pg dump` and `ceph pg ls`: statistics of the placement groups, queried from the mgr itself (a mon
+//! would only forward the query).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -15,36 +16,64 @@ use crate::domain::osd::{Epoch, OsdId, PgId};
 /// `CRUSH_ITEM_NONE`: no OSD for this shard of an erasure coded PG.
 const ITEM_NONE: u32 = 0x7fff_ffff;
 
+/// State and OSDs of a PG, without its counters (`pgs_brief`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Brief {
+    /// States, split at `+`.
+    pub(super) state: BTreeSet<String>,
+    /// OSDs that should hold the PG.
+    pub(super) up: BTreeSet<OsdId>,
+    /// OSDs that serve the PG.
+    pub(super) acting: BTreeSet<OsdId>,
+}
+
+/// What is kept of the entry of a PG.
+trait Kept<'de>: Sized {
+    type Entry: Deserialize<'de>;
+
+    /// Converts an entry.
+    ///
+    /// Returns `Err` if the PG's id names no pool.
+    fn of(entry: Self::Entry) -> Result<(PgId, Self), String>;
+}
+
 #[derive(Deserialize)]
-struct PgDump {
+#[serde(bound(deserialize = "T: Kept<'de>"))]
+struct Answer<T> {
     pg_ready: bool,
-    #[serde(default)]
-    pg_stats: Stats,
+    #[serde(default = "Stats::none")]
+    pg_stats: Stats<T>,
 }
 
 /// PGs, inserted into their map one by one: 100,000 of them need no additional list.
-#[derive(Default)]
-struct Stats(BTreeMap<PgId, Pg>);
+struct Stats<T>(BTreeMap<PgId, T>);
 
-impl<'de> Deserialize<'de> for Stats {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Entries)
+impl<T> Stats<T> {
+    fn none() -> Self {
+        Self(BTreeMap::new())
     }
 }
 
-struct Entries;
+impl<'de, T: Kept<'de>> Deserialize<'de> for Stats<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Entries(PhantomData))
+    }
+}
 
-impl<'de> Visitor<'de> for Entries {
-    type Value = Stats;
+struct Entries<T>(PhantomData<T>);
+
+impl<'de, T: Kept<'de>> Visitor<'de> for Entries<T> {
+    type Value = Stats<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of PGs")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Stats, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Stats<T>, A::Error> {
         let mut pgs = BTreeMap::new();
-        while let Some(entry) = list.next_element::<Entry<'de>>()? {
-            pgs.insert(entry.pgid.clone(), pg(&entry).map_err(A::Error::custom)?);
+        while let Some(entry) = list.next_element::<T::Entry>()? {
+            let (id, kept) = T::of(entry).map_err(A::Error::custom)?;
+            pgs.insert(id, kept);
         }
         Ok(Stats(pgs))
     }
@@ -74,35 +103,84 @@ struct Sums {
     misplaced: i64,
 }
 
-pub(super) fn command() -> Command {
+#[derive(Deserialize)]
+struct BriefEntry<'a> {
+    pgid: PgId,
+    #[serde(borrow)]
+    state: Cow<'a, str>,
+    up: Vec<u32>,
+    acting: Vec<u32>,
+}
+
+/// Returns the query for the complete statistics of all PGs.
+pub(super) fn all() -> Command {
     Command::mgr("pg dump").with("dumpcontents", vec!["pgs"])
 }
 
-/// Parses the PGs.
+/// Returns the query for the states and OSDs of all PGs.
+///
+/// For 33,792 PGs it takes 0.04 s of the mgr's CPU time and 3 MB, the query for all statistics 1.15 s and
+/// 73 MB (16.2.15).
+pub(super) fn brief() -> Command {
+    Command::mgr("pg dump").with("dumpcontents", vec!["pgs_brief"])
+}
+
+/// Returns the query for the complete statistics of the PGs that have at least one of these states.
+pub(super) fn in_states(states: &BTreeSet<String>) -> Command {
+    Command::mgr("pg ls").with("states", states.iter().cloned().collect::<Vec<_>>())
+}
+
+/// Parses complete statistics.
 ///
 /// Returns none while the mgr is not ready: the missing PGs show that the statistics are not fresh.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
-    let PgDump { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
+    pgs(answer)
+}
+
+/// Parses states and OSDs.
+///
+/// Returns none while the mgr is not ready.
+pub(super) fn parse_brief(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Brief>> {
+    pgs(answer)
+}
+
+fn pgs<'de, T: Kept<'de>>(answer: &'de [u8]) -> serde_json::Result<BTreeMap<PgId, T>> {
+    let Answer { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
     Ok(if pg_ready { pg_stats.0 } else { BTreeMap::new() })
 }
 
-/// Converts an entry.
-///
-/// Returns `Err` if the PG's id names no pool.
-fn pg(entry: &Entry<'_>) -> Result<Pg, String> {
-    let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
-    let count = |number: i64| u64::try_from(number).unwrap_or_default();
-    Ok(Pg {
-        pool: pool.ok_or_else(|| format!("`{}` is not a PG", entry.pgid))?,
-        state: entry.state.split('+').map(str::to_owned).collect(),
-        up: osds(&entry.up),
-        acting: osds(&entry.acting),
-        reported_epoch: entry.reported_epoch,
-        objects: count(entry.stat_sum.objects),
-        degraded: count(entry.stat_sum.degraded),
-        misplaced: count(entry.stat_sum.misplaced),
-        bytes: count(entry.stat_sum.bytes),
-    })
+impl<'de> Kept<'de> for Pg {
+    type Entry = Entry<'de>;
+
+    fn of(entry: Entry<'de>) -> Result<(PgId, Self), String> {
+        let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        let kept = Self {
+            pool: pool.ok_or_else(|| format!("`{}` is not a PG", entry.pgid))?,
+            state: words(&entry.state),
+            up: osds(&entry.up),
+            acting: osds(&entry.acting),
+            reported_epoch: entry.reported_epoch,
+            objects: count(entry.stat_sum.objects),
+            degraded: count(entry.stat_sum.degraded),
+            misplaced: count(entry.stat_sum.misplaced),
+            bytes: count(entry.stat_sum.bytes),
+        };
+        Ok((entry.pgid, kept))
+    }
+}
+
+impl<'de> Kept<'de> for Brief {
+    type Entry = BriefEntry<'de>;
+
+    fn of(entry: BriefEntry<'de>) -> Result<(PgId, Self), String> {
+        let kept = Self { state: words(&entry.state), up: osds(&entry.up), acting: osds(&entry.acting) };
+        Ok((entry.pgid, kept))
+    }
+}
+
+fn words(state: &str) -> BTreeSet<String> {
+    state.split('+').map(str::to_owned).collect()
 }
 
 fn osds(set: &[u32]) -> BTreeSet<OsdId> {

@@ -1,5 +1,6 @@
 //! Session with the cluster: its two handles, and how queries and acts are sent.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::ceph::command::Command;
 use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
+use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
@@ -111,6 +113,8 @@ pub struct Ceph {
     pub(super) namespace: String,
     user: String,
     commands_sent: AtomicU64,
+    /// Statistics of the PGs of the last observation.
+    pub(super) kept_pgs: Mutex<Option<Kept>>,
 }
 
 impl std::fmt::Debug for Ceph {
@@ -129,7 +133,15 @@ impl Ceph {
         let mon = connection.open(Daemon::Mon).await?;
         let mgr = connection.open(Daemon::Mgr).await?;
         let Connection { mon_host, user, fsid: expected, namespace, timeout, .. } = connection;
-        let ceph = Self { mon, mgr, timeout, namespace, user, commands_sent: AtomicU64::new(0) };
+        let ceph = Self {
+            mon,
+            mgr,
+            timeout,
+            namespace,
+            user,
+            commands_sent: AtomicU64::new(0),
+            kept_pgs: Mutex::default(),
+        };
         let found = ceph.read(fsid::command(), fsid::parse).await?;
         if found == expected { Ok(ceph) } else { Err(CephError::OtherCluster { mon_host, expected, found }) }
     }

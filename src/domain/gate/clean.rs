@@ -70,9 +70,17 @@ const ORDER: [&str; 32] = [
 
 /// Returns whether a PG is active+clean, scrubbing and trimming allowed.
 pub fn is_clean(pg: &Pg) -> bool {
-    pg.state.contains("active")
-        && pg.state.contains("clean")
-        && pg.state.iter().all(|state| HEALTHY.contains(&state.as_str()))
+    is_clean_state(&pg.state)
+}
+
+/// Returns whether this is the state of a PG that is active+clean, scrubbing and trimming allowed.
+pub fn is_clean_state(state: &BTreeSet<String>) -> bool {
+    state.contains("active") && state.contains("clean") && unclean_words(state).next().is_none()
+}
+
+/// Returns the words of a state that no PG has which is active+clean.
+pub fn unclean_words(state: &BTreeSet<String>) -> impl Iterator<Item = &str> {
+    state.iter().map(String::as_str).filter(|word| !HEALTHY.contains(word))
 }
 
 /// Returns the state as Ceph prints it.

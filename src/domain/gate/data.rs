@@ -7,7 +7,7 @@ use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Record;
 use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
-use crate::domain::osd::{Epoch, OsdId, PgId};
+use crate::domain::osd::{OsdId, PgId};
 use crate::domain::policy::Accepted;
 
 /// Returns the PGs that are to be placed on the OSD, or that the OSD serves.
@@ -34,7 +34,7 @@ pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
         return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
     }
     let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
-        let needed = last_change(pg, ceph);
+        let needed = pg.last_change(&ceph.slots);
         (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
             pg: id.clone(),
             reported: pg.reported_epoch,
@@ -54,19 +54,13 @@ pub(super) fn complete_and_fresh(of_all: bool, ceph: &Ceph) -> Gate {
 /// Either the statistics of the PG are old (asked only if not all PGs have to be fresh), or its pool merges
 /// PGs.
 pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> Option<Gate> {
-    let needed = last_change(pg, ceph);
+    let needed = pg.last_change(&ceph.slots);
     if asks_fresh && pg.reported_epoch < needed {
         let reason = Reason::StatisticsOld { pg: id.clone(), reported: pg.reported_epoch, needed };
         return Some(Gate::Unknown(reason));
     }
     let pool = ceph.pools.get(&pg.pool).filter(|pool| pool.merges)?;
     Some(Gate::Unknown(Reason::Merging { pool: pool.name.clone() }))
-}
-
-/// Returns the last epoch in which an OSD of the PG's sets came up or went down.
-fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
-    let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
-    pg.up.union(&pg.acting).filter_map(|osd| ceph.slots.get(osd)).map(change).max().unwrap_or_default()
 }
 
 /// Returns the gate that is shut while a PG forbids a stop of this OSD.

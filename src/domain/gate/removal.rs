@@ -19,19 +19,21 @@ use std::collections::BTreeSet;
 pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
     let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
     let why = match seen.kube.daemons.get(&osd) {
-        None => {
-            "it has no Deployment, so its node is not known. Remove it by hand: https://docs.ceph.com/en/latest/rados/operations/add-or-rm-osds"
-        }
+        None => format!(
+            "it has no Deployment. Once it is down and out and Ceph needs no data of it (ceph osd safe-to-destroy {osd}), \
+             remove it by hand: ceph osd purge {osd} --yes-i-really-mean-it"
+        ),
         Some(daemon) if daemon.on_pvcs.is_some() => {
             "it is on a PersistentVolumeClaim, and Rook would create it again. Lower the count of its device set, and \
              remove it with Rook's own Job (rook ceph osd remove)"
+                .to_owned()
         }
         Some(_) if keep_id && is_up => {
-            "it is up, and only an OSD that is dead is replaced under its id. Stop it, or migrate it in place"
+            "it is up, and only an OSD that is dead is replaced under its id. Stop it, or migrate it in place".to_owned()
         }
         Some(_) => return Gate::Open,
     };
-    Gate::Shut(Reason::NotRemovable { osd, why: why.to_owned() })
+    Gate::Shut(Reason::NotRemovable { osd, why })
 }
 
 /// Returns the OSD, and the OSDs that leave with it because their node is removed as a whole.

@@ -227,6 +227,12 @@ impl Pg {
         let chunks = pools.get(&self.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
         self.bytes / u64::from(chunks.max(1))
     }
+
+    /// Returns the last epoch in which an OSD of the PG's sets came up or went down.
+    pub fn last_change(&self, slots: &BTreeMap<OsdId, Slot>) -> Epoch {
+        let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
+        self.up.union(&self.acting).filter_map(|osd| slots.get(osd)).map(change).max().unwrap_or_default()
+    }
 }
 
 /// Verdict of `osd ok-to-stop` (JSON; the exit status says nothing with `-f json`).

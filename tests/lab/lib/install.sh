@@ -18,6 +18,15 @@ check_computer() {
   case $DIR/ in /var/* | /etc/* | /run/* | /dev/* | /sys/* | /proc/*) cannot "LAB_DIR must not be below /var, /etc or /run (every host has its own)" ;; esac
 }
 
+SPACE_MIB=4096 # TBD
+# A monitor does not start on a full disk, and says so only in its own log.
+check_space() {
+  local parent free
+  parent=$(dirname "$DIR")
+  free=$(df -Pm "$parent" | awk 'NR == 2 {print $4}')
+  [ "$free" -ge $SPACE_MIB ] || cannot "the file system of $parent has $free MiB left, and a lab needs $SPACE_MIB. Free some, or set LAB_DIR to another file system"
+}
+
 # Sets, permanently and for the whole computer, what Ceph's own package sets with systemd (30-ceph-osd.conf). The kernel's
 # default of 65,536 is enough for 35 OSDs of all labs together; the next OSD does not start: "io_setup(2) failed".
 raise_limits() {

@@ -41,6 +41,7 @@ cmd_up() {
   check_computer
   raise_limits
   already_up
+  check_space
   cmd_install
   cmd_build
   make_lab

@@ -1,18 +1,27 @@
 """The real Helm, as a person calls it outside of the cluster."""
 import glob
 import os
+import subprocess
 
 from . import NAMESPACE
 from .world import HERE
 
-CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
+TREE = os.path.join(HERE, "..", "..")
+CHART = os.path.join(TREE, "charts", "osd-migrate")
+
+
+def installed(tool):
+    """Returns the path of a tool of build/install, which installs it if it is missing.
+
+    The lab begins while the tools of later stages are installed.
+    """
+    subprocess.run([os.path.join(TREE, "build", "install"), tool], check=True)
+    return sorted(glob.glob(os.path.expanduser(f"~/.cache/osd-migrate/{tool}-*/{tool}")))[-1]
 
 
 def helm_binary():
-    """Returns the Helm that build/install installed, or another one: LAB_HELM=/path/of/helm."""
-    found = sorted(glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm")))
-    assert found, "Helm is not installed. Install it: build/install helm"
-    return os.environ.get("LAB_HELM", found[-1])
+    """Returns the Helm of build/install, or another one: LAB_HELM=/path/of/helm."""
+    return os.environ.get("LAB_HELM") or installed("helm")
 
 
 def run_helm(world, *words, code=0):

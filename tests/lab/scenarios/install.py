@@ -3,13 +3,12 @@
 A registry and a server of files have what a release publishes: the image, the chart, the archives and the manifest for krew.
 In the commands, only the names of these two servers are replaced. The nodes pull the image from the registry.
 """
-import glob
 import os
 import re
 import subprocess
 import time
 
-from .helm import CHART, helm_binary, run_helm
+from .helm import CHART, helm_binary, installed, run_helm
 from .laptop import names
 from .world import HERE
 
@@ -51,10 +50,8 @@ class Laptop:
 
     def __init__(self, world):
         self.world, self.home = world, os.path.join(world.folder(), "laptop")
-        krew = sorted(glob.glob(os.path.expanduser("~/.cache/osd-migrate/krew-*/krew")))
-        assert krew, "krew is not installed. Install it: build/install krew"
         os.makedirs(os.path.join(self.home, "bin"))
-        for name, program in (("helm", helm_binary()), ("kubectl-krew", krew[-1])):
+        for name, program in (("helm", helm_binary()), ("kubectl-krew", installed("krew"))):
             os.symlink(program, os.path.join(self.home, "bin", name))
         # krew clones its index of plugins, which is on GitHub, when it is used for the first time.
         index = os.path.join(self.home, "index")

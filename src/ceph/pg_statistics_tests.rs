@@ -1,0 +1,216 @@
+//! Statistics that are kept, beside those of a mgr whose PGs change at random.
+
+use super::*;
+use crate::domain::osd::Epoch;
+
+fn words(state: &str) -> BTreeSet<String> {
+    state.split('+').map(str::to_owned).collect()
+}
+
+fn osds(ids: [u32; 3]) -> BTreeSet<OsdId> {
+    ids.map(OsdId).into()
+}
+
+fn pg(state: &str, reported_epoch: u64) -> Pg {
+    Pg {
+        pool: 1,
+        state: words(state),
+        up: osds([0, 1, 2]),
+        acting: osds([0, 1, 2]),
+        reported_epoch: Epoch(reported_epoch),
+        objects: 10,
+        degraded: 0,
+        misplaced: 0,
+        bytes: 1000,
+    }
+}
+
+fn id(number: usize) -> PgId {
+    PgId(format!("1.{number:x}"))
+}
+
+/// A mgr, and the map that its statistics follow.
+struct Cluster {
+    pgs: BTreeMap<PgId, Pg>,
+    slots: BTreeMap<OsdId, Slot>,
+    epoch: u64,
+    random: fastrand::Rng,
+}
+
+impl Cluster {
+    fn new(pgs: usize, seed: u64) -> Self {
+        let slot = Slot {
+            up: true,
+            up_from: Epoch(5),
+            ..crate::ceph::osd_dump::tests::fine().slots[&OsdId(1)].clone()
+        };
+        Self {
+            pgs: (0..pgs).map(|number| (id(number), pg("active+clean", 10))).collect(),
+            slots: (0..6).map(|osd| (OsdId(osd), slot.clone())).collect(),
+            epoch: 10,
+            random: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    fn brief(&self) -> BTreeMap<PgId, Brief> {
+        let of = |pg: &Pg| Brief { state: pg.state.clone(), up: pg.up.clone(), acting: pg.acting.clone() };
+        self.pgs.iter().map(|(id, pg)| (id.clone(), of(pg))).collect()
+    }
+
+    fn in_states(&self, states: &BTreeSet<String>) -> BTreeMap<PgId, Pg> {
+        let is_asked = |pg: &Pg| !pg.state.is_disjoint(states);
+        self.pgs.iter().filter(|(_, pg)| is_asked(pg)).map(|(id, pg)| (id.clone(), pg.clone())).collect()
+    }
+
+    /// Lets an OSD restart, a PG degrade, move, or become clean, clients write, or a scrub begin.
+    fn changes(&mut self) {
+        let number = self.random.usize(..self.pgs.len());
+        let event = self.random.u32(..6);
+        let osd = OsdId(self.random.u32(..6));
+        let Some(pg) = self.pgs.get_mut(&id(number)) else { return };
+        match event {
+            0 => {
+                self.epoch += 1;
+                if let Some(slot) = self.slots.get_mut(&osd) {
+                    slot.up_from = Epoch(self.epoch);
+                }
+                return;
+            }
+            1 => (pg.state, pg.degraded) = (words("active+undersized+degraded"), 7),
+            2 => {
+                (pg.state, pg.misplaced) = (words("active+remapped+backfilling"), 5);
+                pg.up = osds([0, 1, 3]);
+            }
+            3 => {
+                (pg.state, pg.degraded, pg.misplaced) = (words("active+clean"), 0, 0);
+                pg.acting = pg.up.clone();
+            }
+            4 => (pg.objects, pg.bytes) = (pg.objects + 1, pg.bytes + 100),
+            _ => pg.state = words("active+clean+scrubbing+deep"),
+        }
+        if event == 5 {
+            (pg.degraded, pg.misplaced) = (0, 0);
+        }
+        pg.reported_epoch = Epoch(self.epoch);
+    }
+
+    /// Returns what the next observation keeps, and whether all of it was read.
+    fn look(&self, kept: Option<Kept>) -> (Kept, bool) {
+        let renewed = kept.filter(|kept| !kept.is_old()).and_then(|kept| {
+            let now = self.brief();
+            let Missing::InStates(states) = kept.missing(&now) else { return None };
+            kept.renewed(now, self.in_states(&states), &self.slots)
+        });
+        let is_all = renewed.is_none();
+        (renewed.unwrap_or_else(|| Kept::new(self.pgs.clone().into())), is_all)
+    }
+}
+
+/// Checks that nothing in the statistics is better than what the mgr knows.
+fn assert_careful(kept: &Kept, cluster: &Cluster) {
+    let pgs = kept.pgs();
+    assert_eq!(pgs.keys().collect::<Vec<_>>(), cluster.pgs.keys().collect::<Vec<_>>());
+    for (id, truth) in &cluster.pgs {
+        let seen = &pgs[id];
+        let exact = |pg: &Pg| (pg.state.clone(), pg.up.clone(), pg.acting.clone(), pg.degraded, pg.misplaced);
+        assert_eq!(exact(seen), exact(truth), "{id}");
+        assert!(seen.reported_epoch <= truth.reported_epoch, "{id}");
+        let is_fresh = |pg: &Pg| pg.reported_epoch >= pg.last_change(&cluster.slots);
+        assert_eq!(is_fresh(seen), is_fresh(truth), "{id}: the gates would wait for ever");
+        assert!(seen.bytes <= truth.bytes, "{id}");
+        if !gate::is_clean(truth) {
+            assert_eq!(seen, truth, "{id}");
+        }
+    }
+}
+
+#[test]
+fn kept_statistics_are_never_better_than_those_of_the_mgr() {
+    let (mut looks, mut complete) = (0, 0);
+    for seed in 0..50 {
+        let mut cluster = Cluster::new(40, seed);
+        let mut kept = None;
+        for _ in 0..60 {
+            for _ in 0..cluster.random.u32(..3) {
+                cluster.changes();
+            }
+            let (next, is_all) = cluster.look(kept);
+            assert_careful(&next, &cluster);
+            (looks, complete) = (looks + 1, complete + u32::from(is_all));
+            kept = Some(next);
+        }
+    }
+    assert!(complete > 50 && complete < looks, "{complete} of {looks}");
+}
+
+#[test]
+fn statistics_of_a_clean_cluster_are_read_once() {
+    let cluster = Cluster::new(40, 1);
+    let (mut kept, is_all) = cluster.look(None);
+    assert!(is_all);
+    let mut complete = 0;
+    for _ in 0..OBSERVATIONS {
+        let is_all;
+        (kept, is_all) = cluster.look(Some(kept));
+        complete += u32::from(is_all);
+    }
+    assert_eq!((complete, cluster.look(Some(kept)).1), (0, true), "sizes get old");
+}
+
+#[test]
+fn unclean_pgs_are_read_by_their_states() {
+    let mut cluster = Cluster::new(40, 1);
+    let (kept, _) = cluster.look(None);
+    cluster.pgs.insert(id(3), Pg { degraded: 7, ..pg("active+undersized+degraded", 11) });
+    let asked = words("undersized+degraded");
+    assert_eq!(kept.missing(&cluster.brief()), Missing::InStates(asked.clone()));
+    assert_eq!(cluster.in_states(&asked).len(), 1);
+    let (kept, is_all) = cluster.look(Some(kept));
+    assert_eq!((kept.pgs()[&id(3)].degraded, is_all), (7, false));
+}
+
+#[test]
+fn statistics_are_read_again_if_states_do_not_suffice() {
+    let before = || Cluster::new(40, 1).look(None).0;
+    let mut restarted = Cluster::new(40, 1);
+    restarted.slots.get_mut(&OsdId(2)).unwrap().up_from = Epoch(11);
+    let mut created = Cluster::new(40, 1);
+    created.pgs.insert(id(40), pg("active+clean", 10));
+    let mut replaced = Cluster::new(39, 1);
+    replaced.pgs.insert(id(40), pg("active+clean", 10));
+    // `pg ls` has no state for these: PGs that only are not clean, and PGs of which nothing is known.
+    let (mut unready, mut unknown) = (Cluster::new(40, 1), Cluster::new(40, 1));
+    unready.pgs.insert(id(3), pg("active", 10));
+    unknown.pgs.insert(id(3), pg("unknown", 10));
+    let mut many = Cluster::new(40, 1);
+    many.pgs.values_mut().take(11).for_each(|pg| pg.state = words("active+undersized"));
+    for (what, cluster) in [
+        ("OSD restarted", restarted),
+        ("PG created", created),
+        ("PG replaced", replaced),
+        ("PG active", unready),
+        ("many PGs unclean", many),
+    ] {
+        assert!(cluster.look(Some(before())).1, "{what}");
+    }
+    let kept = before();
+    let now = unknown.brief();
+    assert_eq!(kept.missing(&now), Missing::InStates(words("unknown")));
+    assert!(kept.renewed(now, BTreeMap::new(), &unknown.slots).is_none(), "pg ls lists no unknown PG");
+}
+
+#[test]
+fn pg_that_became_unclean_between_the_reads_is_not_lost() {
+    let mut cluster = Cluster::new(40, 1);
+    let (kept, _) = cluster.look(None);
+    cluster.pgs.insert(id(3), Pg { degraded: 7, ..pg("active+degraded", 11) });
+    let now = cluster.brief();
+    let Missing::InStates(states) = kept.missing(&now) else { panic!() };
+    cluster.pgs.insert(id(4), Pg { degraded: 2, ..pg("active+degraded", 11) });
+    let kept = kept.renewed(now, cluster.in_states(&states), &cluster.slots).unwrap();
+    assert_eq!([3, 4].map(|number| kept.pgs()[&id(number)].degraded), [7, 2]);
+    // A PG that became clean meanwhile is in neither answer.
+    let now = cluster.brief();
+    cluster.pgs.insert(id(3), pg("active+clean", 12));
+    assert!(kept.renewed(now, cluster.in_states(&states), &cluster.slots).is_none());
+}
