@@ -2,7 +2,8 @@
 
 So is the placement after an OSD is marked out, by `osdmaptool --mark-out`, which a run asks before it empties an OSD.
 A pool of size 3, one of size 2 and an erasure coded one; an upmap; a removal for which there is no place, and one for
-which there is no space. With --full, on three releases of Ceph.
+which there is no space. With --full, on three releases of Ceph, and in a cluster with racks, a device class, different
+CRUSH weights and a compat weight-set.
 """
 
 import json
@@ -19,21 +20,65 @@ def run(world):
         if release:
             world.down()
         compare(world, release)
+    if world.full:
+        world.down()
+        in_racks(world)
 
 
 def compare(world, release):
     # Only 16.2 has Filestore.
     world.up(osds=8, release=release, layout="0=raw" if release else None)
     create_pools(world)
-    for name in POOLS:
-        world.lab("write", "60", "1024", name)
-    world.lab("wait-clean", "180")
+    write(world, POOLS)
     osd = random.Random(world.seed).randrange(8)
     beside = (osd + 1) % 8  # on another host
     for one in (osd, beside):
         upmap(world, one)
     world.lab("wait-clean", "180")
     marked_out(world, beside)
+    removed(world, osd)
+    no_place(world)
+    no_space(world, osd)
+
+
+def in_racks(world):
+    """Compares in a cluster of four hosts under three racks, with two thirds of the OSDs in a class of their own."""
+    world.up(osds=12, hosts=4, layout="0=raw")
+    ceph = lambda words: world.lab("ceph", *words.split())  # noqa: E731
+    ceph("config set osd osd_crush_update_on_start false")
+    for host, rack in {"h1": "a", "h2": "a", "h3": "b", "h4": "c"}.items():
+        ceph(f"osd crush add-bucket rack-{rack} rack")
+        ceph(f"osd crush move rack-{rack} root=default")
+        ceph(f"osd crush move {host} rack=rack-{rack}")
+    for osd in range(12):
+        ceph(f"osd crush reweight osd.{osd} {0.006 + osd / 4000:.5f}")
+    for osd in range(8):  # two OSDs of each host
+        ceph(f"osd crush rm-device-class osd.{osd}")
+        ceph(f"osd crush set-device-class fast osd.{osd}")
+    for pool, rule in {"by-rack": "default rack", "on-fast": "default host fast"}.items():
+        ceph(f"osd crush rule create-replicated {pool} {rule}")
+        ceph(f"osd pool create {pool} 16 16 replicated {pool}")
+        ceph(f"osd pool application enable {pool} test")
+        ceph(f"osd pool set {pool} pg_autoscale_mode off")
+    write(world, ["by-rack", "on-fast"])
+    random_osd = random.Random(world.seed)
+    fast, slow = random_osd.randrange(8), random_osd.randrange(8, 12)
+    removed(world, fast)
+    # What the balancer of mode crush-compat sets: weights beside the CRUSH weights.
+    ceph("osd crush weight-set create-compat")
+    ceph(f"osd crush weight-set reweight-compat osd.{(slow - 7) % 8} 0.004")
+    world.lab("wait-clean", "180")
+    removed(world, slow)
+
+
+def write(world, pools):
+    for name in pools:
+        world.lab("write", "60", "1024", name)
+    world.lab("wait-clean", "180")
+
+
+def removed(world, osd):
+    """Compares the forecast of a removal with the cluster after the OSD has CRUSH weight 0."""
     before = data(world)
     # The forecast has a tenth in reserve, and a fifth more for what comes from Filestore.
     off = 0.4 if world.stores()[osd] == "filestore" else 0.2
@@ -57,8 +102,6 @@ def compare(world, release):
         raise AssertionError(f"forecast and seen, in MiB: {wrong(found, before, data(world), off)}") from None
     gained = sum(max(now - before[osd], 0) for osd, now in data(world).items())
     world.say(f"all up sets and the bytes of all OSDs are as forecast; {gained / MIB:.1f} MiB were gained")
-    no_place(world)
-    no_space(world, osd)
 
 
 def marked_out(world, osd):
