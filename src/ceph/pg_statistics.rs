@@ -26,10 +26,6 @@ use crate::domain::shared::Shared;
 /// decide about space: how much an OSD gets when another one is emptied, which takes hours.
 const OBSERVATIONS: u32 = 180;
 
-/// Part of the PGs that may be unclean while these are read one by one: above it, the mgr has less work with
-/// the complete statistics.
-const UNCLEAN_PARTS: usize = 4;
-
 /// Statistics of the last observation.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -64,11 +60,7 @@ impl Kept {
         if now.len() != self.pgs.len() {
             return Missing::All;
         }
-        let unclean: Vec<_> = now.values().filter(|pg| !gate::is_clean_state(&pg.state)).collect();
-        if unclean.len() > now.len() / UNCLEAN_PARTS {
-            return Missing::All;
-        }
-        let words = unclean.iter().flat_map(|pg| gate::unclean_words(&pg.state));
+        let words = now.values().flat_map(|pg| gate::unclean_words(&pg.state));
         Missing::InStates(words.map(str::to_owned).collect())
     }
 

@@ -182,14 +182,11 @@ fn statistics_are_read_again_if_states_do_not_suffice() {
     let (mut unready, mut unknown) = (Cluster::new(40, 1), Cluster::new(40, 1));
     unready.pgs.insert(id(3), pg("active", 10));
     unknown.pgs.insert(id(3), pg("unknown", 10));
-    let mut many = Cluster::new(40, 1);
-    many.pgs.values_mut().take(11).for_each(|pg| pg.state = words("active+undersized"));
     for (what, cluster) in [
         ("OSD restarted", restarted),
         ("PG created", created),
         ("PG replaced", replaced),
         ("PG active", unready),
-        ("many PGs unclean", many),
     ] {
         assert!(cluster.look(Some(before())).1, "{what}");
     }

@@ -70,12 +70,7 @@ const ORDER: [&str; 32] = [
 
 /// Returns whether a PG is active+clean, scrubbing and trimming allowed.
 pub fn is_clean(pg: &Pg) -> bool {
-    is_clean_state(&pg.state)
-}
-
-/// Returns whether this is the state of a PG that is active+clean, scrubbing and trimming allowed.
-pub fn is_clean_state(state: &BTreeSet<String>) -> bool {
-    state.contains("active") && state.contains("clean") && unclean_words(state).next().is_none()
+    pg.state.contains("active") && pg.state.contains("clean") && unclean_words(&pg.state).next().is_none()
 }
 
 /// Returns the words of a state that no PG has which is active+clean.
