@@ -270,7 +270,7 @@ def expect_stopped_empty(world, watch, at):
     assert len(calm) > empty.CALM, f"only {len(calm)} samples"
     assert calm[-1].safe and not any(sample.names for sample in calm), calm
     assert not any(sample.names for sample in samples[down:]), "PGs named it while it was down"
-    world.say(f"down {samples[down].at - at:.0f} s after the request; no PG named it in the {empty.CALM} s before")
+    world.say(f"down {samples[down].at - at:.0f} s later; no PG named it in the {empty.CALM} s before")
 
 
 def bytes_as_forecast(world, found, moved):
