@@ -120,6 +120,10 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::NoScrubSet
         | Saving::NoScrubUnsetExternally
         | Saving::NoScrubRestored
+        | Saving::FastRecovery
+        | Saving::FastRecoverySet
+        | Saving::FastRecoveryChangedExternally
+        | Saving::FastRecoveryRestored
         | Saving::Unfenced
         | Saving::LeftToRook
         | Saving::Down

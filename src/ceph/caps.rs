@@ -49,10 +49,11 @@ const fn mgr(command: &'static str) -> Grant {
 ///
 /// Every client needs `allow r` for the maps anyhow.
 #[cfg(test)]
-pub(super) const READABLE: [&str; 9] = [
+pub(super) const READABLE: [&str; 10] = [
     "fsid",
     "health",
     "versions",
+    "config dump",
     "config get",
     "osd crush dump",
     "osd dump",
@@ -63,6 +64,12 @@ pub(super) const READABLE: [&str; 9] = [
 
 const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"))];
 const SCRUB_FLAGS: &[(&str, Must)] = &[("key", Must::BeOneOf("noscrub|nodeep-scrub"))];
+const FOR_OSDS: (&str, Must) = ("who", Must::Be("osd"));
+const RECOVERY_OPTIONS: (&str, Must) = (
+    "name",
+    Must::BeOneOf("osd_mclock_profile|osd_max_backfills|osd_recovery_sleep_hdd|osd_recovery_sleep_hybrid"),
+);
+const RECOVERY_VALUES: (&str, Must) = ("value", Must::BeOneOf("high_recovery_ops|3|0"));
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name, which every run has.
@@ -98,6 +105,12 @@ pub(super) const PURGE: [Grant; 2] = [mon("osd purge-actual", &[]), mon("osd cru
 /// Capabilities of a run with `--no-scrub`, which the user has from the first such act of that run.
 pub(super) const SCRUB: [Grant; 2] = [mon("osd set", SCRUB_FLAGS), mon("osd unset", SCRUB_FLAGS)];
 
+/// Capabilities of a run with `--recovery fast`, which the user has from the first such act of that run.
+pub(super) const RECOVERY: [Grant; 2] = [
+    mon("config set", &[FOR_OSDS, RECOVERY_OPTIONS, RECOVERY_VALUES]),
+    mon("config rm", &[FOR_OSDS, RECOVERY_OPTIONS]),
+];
+
 /// Capabilities of the user, by what it has to do in addition to the usual acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
@@ -105,32 +118,42 @@ pub struct Needs {
     purge: bool,
     /// The flags `noscrub` and `nodeep-scrub`.
     scrub: bool,
+    /// The options about recovery.
+    recovery: bool,
 }
 
 impl Needs {
     /// Nothing in addition.
-    pub const USUAL: Self = Self { purge: false, scrub: false };
+    pub const USUAL: Self = Self { purge: false, scrub: false, recovery: false };
     /// The purge of removed OSDs.
     pub const PURGE: Self = Self { purge: true, ..Self::USUAL };
     /// The flags `noscrub` and `nodeep-scrub`.
     pub const SCRUB: Self = Self { scrub: true, ..Self::USUAL };
+    /// The options about recovery.
+    pub const RECOVERY: Self = Self { recovery: true, ..Self::USUAL };
 
     /// Returns both.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
-        Self { purge: self.purge || more.purge, scrub: self.scrub || more.scrub }
+        Self {
+            purge: self.purge || more.purge,
+            scrub: self.scrub || more.scrub,
+            recovery: self.recovery || more.recovery,
+        }
     }
 
     /// Returns what a command needs.
     pub(super) fn of(command: &str) -> Self {
         let is_among = |grants: &[Grant]| grants.iter().any(|grant| grant.command == command);
-        Self { purge: is_among(&PURGE), scrub: is_among(&SCRUB) }
+        Self { purge: is_among(&PURGE), scrub: is_among(&SCRUB), recovery: is_among(&RECOVERY) }
     }
 
     /// Returns the capabilities.
     fn grants(self) -> impl Iterator<Item = &'static Grant> {
-        let purge = PURGE.iter().filter(move |_| self.purge);
-        GRANTS.iter().chain(purge).chain(SCRUB.iter().filter(move |_| self.scrub))
+        let more: [(&'static [Grant], bool); 3] =
+            [(&PURGE, self.purge), (&SCRUB, self.scrub), (&RECOVERY, self.recovery)];
+        let needed = more.into_iter().filter(|(_, is_needed)| *is_needed);
+        GRANTS.iter().chain(needed.flat_map(|(grants, _)| grants))
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ceph::command::Command;
+use crate::domain::recovery::RecoveryOption;
 
 /// First words of Ceph's commands (`MonCommands.h`, `MgrCommands.h`), and the commands of one word.
 const MODULES: [&str; 10] =
@@ -19,7 +20,7 @@ const WHOLE: [&str; 7] = ["df", "fsid", "health", "quorum_status", "report", "st
 const BY_ADMIN: [&str; 3] = ["auth caps", "auth get", "auth get-or-create"];
 
 /// Everything that a run may need.
-const ALL: Needs = Needs { purge: true, scrub: true };
+const ALL: Needs = Needs { purge: true, scrub: true, recovery: true };
 
 /// Decides as the daemons do whether a command is allowed.
 pub(in crate::ceph) fn allow(command: &Command) -> bool {
@@ -149,11 +150,23 @@ fn caps_to_set_flags_are_those_of_scrubs_and_only_on_demand() {
         .into();
     assert_eq!(scrub, format!("{usual}{set}{unset}"));
     assert!(!usual.contains("scrub"));
-    assert_eq!(on_mons(Needs::SCRUB.and(Needs::PURGE)), on_mons(ALL));
+    assert_eq!(on_mons(Needs::SCRUB.and(Needs::PURGE).and(Needs::RECOVERY)), on_mons(ALL));
     assert_eq!(
         [Needs::of("osd unset"), Needs::of("osd purge-actual"), Needs::of("osd new")],
         [Needs::SCRUB, Needs::PURGE, Needs::USUAL]
     );
+}
+
+#[test]
+fn caps_to_set_options_are_those_of_recovery_and_only_on_demand() {
+    let (usual, recovery) = (on_mons(Needs::USUAL), on_mons(Needs::RECOVERY));
+    let names = RecoveryOption::ALL.map(RecoveryOption::name).join("|");
+    let options = format!(r#"who="osd" name regex "{names}""#);
+    let set = format!(r#", allow command "config set" with {options} value regex "high_recovery_ops|3|0""#);
+    let rm = format!(r#", allow command "config rm" with {options}"#);
+    assert_eq!(recovery, format!("{usual}{set}{rm}"));
+    assert!(!usual.contains("config set") && !on_mons(Needs::SCRUB).contains("config set"));
+    assert_eq!([Needs::of("config set"), Needs::of("config rm")], [Needs::RECOVERY; 2]);
 }
 
 #[test]

@@ -138,6 +138,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
         bootstrap: None,
+        recovery: None,
         safe_to_destroy: BTreeMap::new(),
         emptiable: BTreeMap::new(),
     }

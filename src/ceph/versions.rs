@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::ceph::command::Command;
 use crate::domain::observation::Releases;
+use crate::domain::release;
 
 /// First release whose OSDs have no Filestore: Reef.
 const WITHOUT_FILESTORE: u32 = 18;
@@ -44,7 +45,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Releases> {
 
 /// Returns 18 for `ceph version 18.2.7 (6b0e988052ec84cf2d4a54ff9bbbc5e720b621ad) reef (stable)`.
 fn major(version: &str) -> Option<u32> {
-    version.strip_prefix("ceph version ")?.split('.').next()?.parse().ok()
+    release::numbers(version).map(|(major, ..)| major)
 }
 
 #[cfg(test)]

@@ -101,6 +101,14 @@ pub struct RunArgs {
     /// scrubbed in time.
     #[arg(long, hide_short_help = true)]
     pub no_scrub: bool,
+    /// Speed of Ceph's recovery while OSDs are emptied or refilled.
+    ///
+    /// With "fast", recovery gets more of the OSDs, and clients get less. The run sets options of Ceph for
+    /// all OSDs: osd_mclock_profile, or osd_max_backfills and the pauses of recovery. An option that has a
+    /// value stays as it is. The run removes its values at its end, and while it is paused, cancelled or
+    /// outside of its windows.
+    #[arg(long, value_enum, value_name = "SPEED", default_value_t = Recovery::AsIs, hide_short_help = true)]
+    pub recovery: Recovery,
     /// Limits of failures and waits.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -127,6 +135,15 @@ pub enum Empty {
     Never,
     /// All OSDs.
     All,
+}
+
+/// Speed of Ceph's recovery while OSDs are emptied or refilled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Recovery {
+    /// As Ceph is configured.
+    AsIs,
+    /// Faster, where Ceph is not configured otherwise.
+    Fast,
 }
 
 /// Limits of failures and waits.
@@ -243,6 +260,10 @@ impl RunArgs {
             remove_out: self.remove_out.then(|| TimeDelta::minutes(i64::from(self.remove_out_after))),
             cluster_status: self.cluster_status,
             no_scrub: self.no_scrub,
+            recovery: match self.recovery {
+                Recovery::AsIs => policy::Recovery::AsIs,
+                Recovery::Fast => policy::Recovery::Fast,
+            },
             deployment_by: match self.deployment_by {
                 DeploymentBy::OsdMigrate => policy::DeploymentBy::Rendered,
                 DeploymentBy::Rook => policy::DeploymentBy::ByRook,

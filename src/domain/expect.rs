@@ -11,6 +11,7 @@ use super::guard::{Guard, is_out, passes};
 use super::inspection::RecordId;
 use super::observation::{Ceph, OkToStop, Slot, SlotState};
 use super::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::recovery::{RecoveryConfig, RecoveryOption};
 
 /// Returns whether `osd destroy` may be sent: the slot is down, not destroyed, and holds the expected OSD.
 pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
@@ -224,6 +225,16 @@ pub fn to_take_in(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
 /// Returns whether upmaps may be restored: the slot is up with the expected OSD.
 pub fn to_restore_upmaps(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
+}
+
+/// Returns whether an option about recovery may be set: it has no value.
+pub fn to_set_option(config: &RecoveryConfig, option: RecoveryOption) -> bool {
+    passes(Guard::RecoveryOfOthersStays, !config.has(option))
+}
+
+/// Returns whether an option about recovery may be removed: it has the value that osd-migrate set.
+pub fn to_remove_option(config: &RecoveryConfig, option: RecoveryOption, value: &str) -> bool {
+    passes(Guard::RecoveryOfOthersStays, config.has_value(option, value))
 }
 
 /// Returns whether the record's item is in its place, with a device class if it had one.

@@ -258,6 +258,10 @@ guards! {
     ScrubSavedFirst,
     /// noscrub and nodeep-scrub of another client stay set, and stay unset.
     ScrubOfOthersStays,
+    /// The ledger has the options about recovery before they are set.
+    RecoverySavedFirst,
+    /// Options about recovery that have a value of another client are not changed.
+    RecoveryOfOthersStays,
     /// The ledger records that client.bootstrap-osd was missing before the key is created.
     BootstrapSavedFirst,
     /// client.bootstrap-osd is deleted only if osd-migrate created it.

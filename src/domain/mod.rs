@@ -34,6 +34,8 @@ pub mod preflight;
 pub mod preview;
 pub mod proof;
 pub mod provision;
+pub mod recovery;
+pub mod release;
 pub mod removal;
 pub mod scrub;
 pub mod shared;

@@ -78,6 +78,16 @@ pub enum Empty {
     All,
 }
 
+/// Speed of Ceph's recovery while OSDs are emptied or refilled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Recovery {
+    /// It is as configured.
+    #[default]
+    AsIs,
+    /// Options that have no value get one with which it is faster.
+    Fast,
+}
+
 /// PGs that must be clean before an OSD is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RequireClean {
@@ -203,6 +213,8 @@ pub struct Policy {
     pub cluster_status: bool,
     /// `--no-scrub`: Ceph begins no scrub while OSDs are emptied or stopped.
     pub no_scrub: bool,
+    /// `--recovery`: speed of Ceph's recovery while OSDs are emptied or refilled.
+    pub recovery: Recovery,
     /// Limits on the number of failures and on durations.
     pub limits: Limits,
 }

@@ -30,8 +30,7 @@ impl Live {
         if let CephAct::Purge { osd, record } | CephAct::RemoveHost { osd, record, .. } = act {
             self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
         }
-        if matches!(act, CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }) {
-            // Nothing in Ceph shows whose the flags are: only the ledger does.
+        if act.needs_same_ledger() {
             self.k8s.expect_ledger().await.map_err(kube_failure)?;
         }
         let done = command(self.session().await?, act).await;
@@ -104,6 +103,8 @@ async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
         }
         CephAct::SetNoScrub { flags } => ceph.set_scrub_flags(*flags, true).await,
         CephAct::UnsetNoScrub { flags } => ceph.set_scrub_flags(*flags, false).await,
+        CephAct::SetFastRecovery { options } => ceph.set_recovery(options, true).await,
+        CephAct::UnsetFastRecovery { options } => ceph.set_recovery(options, false).await,
         CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
         CephAct::MarkOut { osd, fsid, up_from, .. } => ceph.mark_out(*osd, *fsid, *up_from).await,

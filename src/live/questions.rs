@@ -1,4 +1,4 @@
-//! Questions about single OSDs, after everything was observed.
+//! Questions, most of them about single OSDs, after everything was observed.
 
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
@@ -7,7 +7,7 @@ use crate::live::failure::kube_failure;
 use crate::ports::Failure;
 
 impl Live {
-    /// Asks about single OSDs, and adds the answers to the observation.
+    /// Asks the questions, and adds the answers to the observation.
     pub(super) async fn ask(&mut self, questions: &Questions, seen: &mut Observation) -> Result<(), Failure> {
         if let Some(deploy) = &questions.admission {
             let (fsid, declaration) = self.declared()?;
@@ -26,6 +26,10 @@ impl Live {
         if questions.bootstrap {
             let has = self.session().await?.has_bootstrap().await;
             ceph.bootstrap = Some(self.reopen(has)?);
+        }
+        if questions.recovery {
+            let config = self.session().await?.recovery_config().await;
+            ceph.recovery = Some(self.reopen(config)?);
         }
         for osd in &questions.safe_to_destroy {
             let safe = self.session().await?.safe_to_destroy(*osd).await;

@@ -24,7 +24,7 @@ impl Live {
     /// missing.
     ///
     /// No observation creates the user, so a command that only observes changes nothing. The first act of a
-    /// run that needs another capability (a purge, a flag of the cluster) adds it to the user, and opens a
+    /// run that needs another capability (a purge, a flag of the cluster, an option) adds it to the user, and opens a
     /// session that has it.
     pub(super) async fn act_as_own_user(&mut self, act: &Act) -> Result<(), Failure> {
         let needs = self.needs.and(needed_for(act));
@@ -95,6 +95,7 @@ fn needed_for(act: &Act) -> Needs {
     match act {
         Act::Ceph(CephAct::Purge { .. } | CephAct::RemoveHost { .. }) => Needs::PURGE,
         Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }) => Needs::SCRUB,
+        Act::Ceph(CephAct::SetFastRecovery { .. } | CephAct::UnsetFastRecovery { .. }) => Needs::RECOVERY,
         Act::Ceph(_) | Act::Kube(_) | Act::Node(_) => Needs::USUAL,
     }
 }

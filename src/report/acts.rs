@@ -32,6 +32,12 @@ fn of_ceph(act: &CephAct) -> String {
         }
         CephAct::SetNoScrub { flags } => format!("set {flags}: Ceph begins no scrub of that kind"),
         CephAct::UnsetNoScrub { flags } => format!("unset {flags}: Ceph scrubs again"),
+        CephAct::SetFastRecovery { options } => {
+            format!("set {options} for all OSDs: recovery is faster, and takes more from clients")
+        }
+        CephAct::UnsetFastRecovery { options } => {
+            format!("removed the values of {} for all OSDs: recovery is as before", options.names())
+        }
         CephAct::SetOsdFlags { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         CephAct::UnsetOsdFlags { osd, noout, noin } => format!("{osd}: unset {}", flags(*noout, *noin)),
         CephAct::MarkOut { osd, .. } => {

@@ -35,6 +35,9 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::NoScrub
         | Saving::NoScrubSet
         | Saving::NoScrubRestored
+        | Saving::FastRecovery
+        | Saving::FastRecoverySet
+        | Saving::FastRecoveryRestored
         | Saving::LeftToRook
         | Saving::Down
         | Saving::Up
@@ -59,6 +62,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::RevertStop { .. }
         | Saving::WipeBlocked
         | Saving::NoScrubUnsetExternally
+        | Saving::FastRecoveryChangedExternally
         | Saving::FenceGone
         | Saving::FenceAcknowledged
         | Saving::New
@@ -164,6 +168,12 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
             "another client unset noscrub or nodeep-scrub; this run does not set that flag again"
         }
         Saving::NoScrubRestored => "noscrub and nodeep-scrub are as before",
+        Saving::FastRecovery => "the options with which recovery is faster are set next",
+        Saving::FastRecoverySet => "the options with which recovery is faster are set",
+        Saving::FastRecoveryChangedExternally => {
+            "another client changed an option about recovery; this run leaves that option as it is"
+        }
+        Saving::FastRecoveryRestored => "the options about recovery are as before",
         Saving::Unfenced => "the fence is removed",
         Saving::New => match record.and_then(|record| record.new) {
             Some(fsid) => return format!("recreated on its disk (fsid {fsid})"),

@@ -76,6 +76,12 @@ impl World {
             ) => self.block_drains(act, read),
             Act::Ceph(CephAct::SetNoScrub { flags }) => Ok(self.scrub_flags(*flags, true, writes)),
             Act::Ceph(CephAct::UnsetNoScrub { flags }) => Ok(self.scrub_flags(*flags, false, writes)),
+            Act::Ceph(CephAct::SetFastRecovery { options }) => {
+                Ok(self.recovery_options(options, true, writes))
+            }
+            Act::Ceph(CephAct::UnsetFastRecovery { options }) => {
+                Ok(self.recovery_options(options, false, writes))
+            }
             Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record, noout, noin }) => {
                 self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
             }

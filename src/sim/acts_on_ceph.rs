@@ -8,6 +8,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
+use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
 use crate::sim::acts::{Done, refuse};
 use crate::sim::world::{Effect, World};
@@ -32,6 +33,28 @@ impl World {
     pub(super) fn scrub_flags(&mut self, flags: ScrubFlags, is_set: bool, writes: usize) -> Vec<Effect> {
         for flag in flags.names().take(writes) {
             self.osd_set(flag, is_set);
+        }
+        Vec::new()
+    }
+
+    /// Sets or removes options of the config database that are as expected, with one write for each.
+    pub(super) fn recovery_options(
+        &mut self,
+        options: &RecoveryOptions,
+        is_set: bool,
+        writes: usize,
+    ) -> Vec<Effect> {
+        let Some(config) = &mut self.ceph.recovery else { return Vec::new() };
+        let expected = options.that(|option, value| match is_set {
+            true => expect::to_set_option(config, option),
+            false => expect::to_remove_option(config, option, value),
+        });
+        for (option, value) in expected.0.into_iter().take(writes) {
+            if is_set {
+                config.values.0.insert(option, value);
+            } else {
+                config.values.0.remove(&option);
+            }
         }
         Vec::new()
     }

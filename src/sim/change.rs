@@ -5,8 +5,10 @@ use chrono::TimeDelta;
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
 use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::domain::recovery::RecoveryOption;
 use crate::domain::removal::DiskAfter;
 use crate::sim::agent;
+use crate::sim::by_person::{THEIR_BACKFILLS, THEIR_WEIGHT};
 use crate::sim::example;
 use crate::sim::faults::foreign_fsid;
 use crate::sim::happening::{Around, Happening};
@@ -140,6 +142,7 @@ impl World {
             | Happening::FlagUnset
             | Happening::OperatorUp
             | Happening::NoScrub(_)
+            | Happening::MaxBackfills(_)
             | Happening::PdbsRejected
             | Happening::OperatorDown
             | Happening::Rook(_) => self.meddle(what),
@@ -243,7 +246,7 @@ impl World {
                 self.osd_reweight(*osd, example::REWEIGHT);
             }
             Happening::PersonReweighs(osd) => {
-                self.crush_reweight(*osd, example::THEIR_WEIGHT);
+                self.crush_reweight(*osd, THEIR_WEIGHT);
             }
             Happening::PersonRequests(osd) => self.request_removal(*osd, DiskAfter::Wipe),
             Happening::PersonKeeps(osd) => {
@@ -266,8 +269,9 @@ impl World {
             }
             Happening::NoScrub(is_set) => {
                 self.osd_set("noscrub", *is_set);
-                self.noscrub_by_person = Some(*is_set);
+                self.by_person.noscrub = Some(*is_set);
             }
+            Happening::MaxBackfills(is_set) => self.max_backfills_by_person(*is_set),
             Happening::PdbsRejected => self.rejects_pdbs = true,
             Happening::OperatorUp => self.run_operator(1),
             Happening::OperatorDown => self.run_operator(0),
@@ -313,6 +317,16 @@ impl World {
             Around::Paused => self.kube.control = pause,
             Around::Cancelled => self.kube.control = cancel,
         }
+    }
+
+    /// Sets the option, or removes it whoever set it.
+    fn max_backfills_by_person(&mut self, is_set: bool) {
+        let option = RecoveryOption::OsdMaxBackfills;
+        if let Some(config) = &mut self.ceph.recovery {
+            config.values.0.remove(&option);
+            config.values.0.extend(is_set.then(|| (option, THEIR_BACKFILLS.to_owned())));
+        }
+        self.by_person.max_backfills = Some(is_set);
     }
 
     pub(super) fn scale_keeping_mark(&mut self, osd: OsdId, replicas: u32) {

@@ -112,6 +112,8 @@ pub enum Happening {
     FlagUnset,
     /// A person sets or unsets the flag `noscrub`.
     NoScrub(bool),
+    /// A person sets the option `osd_max_backfills` for all OSDs, or removes it.
+    MaxBackfills(bool),
     /// The operator is scaled up.
     OperatorUp,
     /// The operator is scaled down.
@@ -239,6 +241,8 @@ impl fmt::Display for Happening {
             Self::FlagUnset => f.write_str("a person unsets the flag norecover"),
             Self::NoScrub(true) => f.write_str("a person sets the flag noscrub"),
             Self::NoScrub(false) => f.write_str("a person unsets the flag noscrub"),
+            Self::MaxBackfills(true) => f.write_str("a person sets osd_max_backfills"),
+            Self::MaxBackfills(false) => f.write_str("a person removes osd_max_backfills"),
             Self::PdbsRejected => f.write_str("the API server rejects PodDisruptionBudgets from now on"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),

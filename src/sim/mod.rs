@@ -23,6 +23,7 @@
 //! | `noise`, `disturbance` | persistent problems elsewhere: dead OSDs, cordoned or lost nodes, unusual PGs | |
 //! | `happening` | happenings as data: time, statistics, daemons, agents; faults, Rook, people | |
 //! | `change`, `faults` | effects of happenings | |
+//! | `by_person` | values and marks of what people change | |
 //! | `schedule`, `course` | virtual time | durations: lab, 16.2.15 on Kubernetes 1.34 |
 //! | `ports` | ports of the loop in virtual time | |
 //! | `new_osds` | inventories, tolerations, placement of data when an OSD is added | 16.2.15 |
@@ -32,6 +33,7 @@ mod acts;
 mod acts_on_ceph;
 mod agent;
 mod attach;
+mod by_person;
 mod carried;
 mod change;
 mod clear;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
+use crate::domain::act::{Act, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
 use crate::domain::ledger::Ledger;
@@ -143,14 +143,15 @@ impl Cluster for Runner {
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
-        if matches!(
-            act,
+        let is_checked_late = match act {
             Act::Kube(KubeAct::BackUp { .. })
-                | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. })
-                | Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. })
-        ) {
+            | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. }) => true,
+            Act::Ceph(act) => act.needs_same_ledger(),
+            Act::Kube(_) | Act::Node(_) => false,
+        };
+        if is_checked_late {
             // A created object is deleted again if the ledger was saved meanwhile (ADR 0011, 2): as if it had
-            // not been created. Before the flags of scrubs are changed, the ledger is read again.
+            // not been created. Before a change of which only the ledger knows, the ledger is read again.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
         let done = self.sim.borrow_mut().act(act, &read);

@@ -9,6 +9,7 @@ use crate::domain::observation::{Ceph, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 use crate::domain::shared::Shared;
+use crate::sim::by_person::ByPerson;
 use crate::sim::noise::Noise;
 use crate::sim::pvcs::Pvcs;
 use crate::sim::stage::Agent;
@@ -56,8 +57,8 @@ pub struct World {
     pub pdbs: u32,
     /// Whether the API server refuses to create a PodDisruptionBudget: a policy, a quota.
     pub rejects_pdbs: bool,
-    /// How a person left the flag `noscrub`; none if no person touched it.
-    pub noscrub_by_person: Option<bool>,
+    /// How people left what osd-migrate changes for a while.
+    pub by_person: ByPerson,
     /// Persistent problems elsewhere in the cluster.
     pub noise: Shared<Noise>,
 }
@@ -182,6 +183,7 @@ impl World {
         let mut ceph = self.ceph.clone();
         ceph.auth.clear();
         ceph.bootstrap = None;
+        ceph.recovery = None;
         let mut seen = Observation { at: self.at, ceph, kube: self.kube.clone() };
         let questions = ask(&seen);
         if let Some(deploy) = questions.admission {
@@ -206,6 +208,7 @@ impl World {
             seen.ceph.emptiable.extend(removable.into_iter().map(|osd| (osd, answer.clone())));
         }
         seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
+        seen.ceph.recovery = self.ceph.recovery.clone().filter(|_| questions.recovery);
         seen
     }
 

@@ -4,10 +4,12 @@
 
 use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::Refusal;
-use osd_migrate::domain::ledger::{Quarantine, ScaledOperator};
+use osd_migrate::domain::ledger::{FastRecovery, NoScrub, Quarantine, ScaledOperator};
 use osd_migrate::domain::next::{Next, Summary};
 use osd_migrate::domain::osd::{Kind, NodeName, OsdId};
 use osd_migrate::domain::preflight::{Preflight, preflight};
+use osd_migrate::domain::recovery::{OpQueue, RecoveryOptions};
+use osd_migrate::domain::scrub::ScrubFlags;
 use osd_migrate::show;
 
 use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, encrypted, noon};
@@ -107,9 +109,14 @@ fn uninstall_without_a_cluster_names_what_is_not_restored() {
 #[test]
 fn ledger_shows_if_an_uninstall_has_to_restore_anything() {
     assert!(!World::new().ledger.run.restores());
-    let changes: [fn(&mut World); 3] = [
+    let changes: [fn(&mut World); 5] = [
         |w| w.ledger.run.fence = Some("osd-migrate-x".to_owned()),
         |w| w.ledger.run.bootstrap = true,
+        |w| w.ledger.run.scrub = Some(NoScrub { flags: ScrubFlags::BOTH, seen: true }),
+        |w| {
+            let options = RecoveryOptions::fast(OpQueue::Wpq);
+            w.ledger.run.recovery = Some(FastRecovery { options, seen: true });
+        },
         |w| {
             let (name, uid) = (OPERATOR.to_owned(), None);
             w.ledger.run.operator =

@@ -236,6 +236,7 @@ volumes:
 {{- if $.Values.remove.enabled }}{{ $args = append $args "--removals" }}{{ end -}}
 {{- if .clusterStatus }}{{ $args = append $args "--cluster-status" }}{{ end -}}
 {{- if .noScrub }}{{ $args = append $args "--no-scrub" }}{{ end -}}
+{{- if ne .recovery "asIs" }}{{ $args = concat $args (list "--recovery" .recovery) }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .deploymentBy "osd-migrate" }}{{ $args = concat $args (list "--deployment-by" .deploymentBy) }}{{ end -}}
 {{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}

@@ -8,6 +8,7 @@ use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 use crate::domain::policy::Accepted;
+use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
 
 /// One command to Ceph.
@@ -30,6 +31,16 @@ pub enum CephAct {
     UnsetNoScrub {
         /// The flags.
         flags: ScrubFlags,
+    },
+    /// `config set` of options about recovery that have no value, if the ledger was not saved since.
+    SetFastRecovery {
+        /// The options, with their values.
+        options: RecoveryOptions,
+    },
+    /// `config rm` of options about recovery that still have these values, if the ledger was not saved since.
+    UnsetFastRecovery {
+        /// The options, with their values.
+        options: RecoveryOptions,
     },
     /// Sets per-OSD flags, if the slot holds `fsid` and the record is still open.
     SetOsdFlags {

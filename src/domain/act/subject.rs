@@ -1,4 +1,4 @@
-//! Code of an act, and the OSD that it concerns.
+//! Code of an act, the OSD that it concerns, and whether only the ledger knows of it.
 
 use super::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::osd::OsdId;
@@ -46,6 +46,8 @@ impl Act {
                 CephAct::Bootstrap { .. }
                 | CephAct::SetNoScrub { .. }
                 | CephAct::UnsetNoScrub { .. }
+                | CephAct::SetFastRecovery { .. }
+                | CephAct::UnsetFastRecovery { .. }
                 | CephAct::PurgeMisplaced { .. },
             )
             | Self::Kube(
@@ -60,5 +62,20 @@ impl Act {
                 NodeAct::DropAgent { .. } | NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. },
             ) => None,
         }
+    }
+}
+
+impl CephAct {
+    /// Returns whether only the ledger shows whose the change is, and nothing in Ceph does.
+    ///
+    /// The ledger is read again right before the command.
+    pub fn needs_same_ledger(&self) -> bool {
+        matches!(
+            self,
+            Self::SetNoScrub { .. }
+                | Self::UnsetNoScrub { .. }
+                | Self::SetFastRecovery { .. }
+                | Self::UnsetFastRecovery { .. }
+        )
     }
 }

@@ -1,15 +1,11 @@
 //! Releases of Ceph that can reuse an id.
 
+use crate::domain::release;
+
 /// Returns whether a release has `ceph-volume raw prepare --osd-id`: 16.2.15, 17.2.7, 18.2.1 (ceph/ceph PR
 /// 52422 and its backports).
 pub(super) fn keeps_ids(ceph_version: &str) -> bool {
-    let Some(number) =
-        ceph_version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
-    else {
-        return false;
-    };
-    let mut parts = number.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let Some(version) = release::numbers(ceph_version) else { return false };
     match version.0 {
         16 => version >= (16, 2, 15),
         17 => version >= (17, 2, 7),

@@ -17,6 +17,8 @@ pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};
 pub use recorded_pvc::RecordedPvc;
 pub use refusals::{Refusals, Refused, RefusedStep};
-pub use run::{FENCE, FenceOrder, FormerPdb, NoScrub, OfJob, Progress, Run, ScaledOperator, Skipping};
+pub use run::{
+    FENCE, FastRecovery, FenceOrder, FormerPdb, NoScrub, OfJob, Progress, Run, ScaledOperator, Skipping,
+};
 pub use stored::Unreadable;
 pub use whole::{FORMAT, Ledger, MAX_OPEN, MAX_RECORDS};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{LeftPvcs, Refusals};
 use crate::domain::osd::OsdId;
+use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,10 @@ pub struct Run {
     /// after they are unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<NoScrub>,
+    /// Options with which recovery is faster, as far as they had no value: saved before they are set, cleared
+    /// after they are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<FastRecovery>,
     /// Progress of the Job whose pods failed. None if the last save was by a Job's first pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -68,6 +73,15 @@ pub struct NoScrub {
     #[serde(flatten)]
     pub flags: ScrubFlags,
     /// They were observed as set. One that is missing after that was unset by another client.
+    pub seen: bool,
+}
+
+/// Options of Ceph about recovery that are osd-migrate's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FastRecovery {
+    /// Those that had no value, with the value that they get, and that no other client has changed since.
+    pub options: RecoveryOptions,
+    /// They were observed as set. One that is missing after that was removed by another client.
     pub seen: bool,
 }
 
@@ -149,7 +163,7 @@ impl Run {
     /// Returns whether osd-migrate changed something in the cluster that it has to restore.
     pub fn restores(&self) -> bool {
         let is_rook_changed = self.fence.is_some() || self.operator.is_some() || self.pdb.is_some();
-        is_rook_changed || self.bootstrap || self.scrub.is_some()
+        is_rook_changed || self.bootstrap || self.scrub.is_some() || self.recovery.is_some()
     }
 }
 

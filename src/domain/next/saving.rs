@@ -92,6 +92,14 @@ pub enum Saving {
     NoScrubUnsetExternally,
     /// noscrub and nodeep-scrub are unset, as far as osd-migrate had set them.
     NoScrubRestored,
+    /// Options about recovery, before they are set.
+    FastRecovery,
+    /// Options about recovery are set.
+    FastRecoverySet,
+    /// Another client changed an option about recovery that osd-migrate had set.
+    FastRecoveryChangedExternally,
+    /// Options about recovery are removed, as far as osd-migrate had set them.
+    FastRecoveryRestored,
     /// Rook acknowledged the fence.
     FenceAcknowledged,
     /// The fence is removed.
@@ -194,6 +202,10 @@ impl Saving {
             | Self::NoScrubSet
             | Self::NoScrubUnsetExternally
             | Self::NoScrubRestored
+            | Self::FastRecovery
+            | Self::FastRecoverySet
+            | Self::FastRecoveryChangedExternally
+            | Self::FastRecoveryRestored
             | Self::FenceAcknowledged
             | Self::Unfenced
             | Self::New

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::domain::osd::{ClusterFsid, CrushItem, Epoch, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
+use crate::domain::recovery::RecoveryConfig;
 use crate::domain::shared::Shared;
 
 /// State of Ceph, as reported by mons and mgr.
@@ -38,6 +39,8 @@ pub struct Ceph {
     pub auth: BTreeMap<OsdId, bool>,
     /// Whether client.bootstrap-osd exists, if that was asked.
     pub bootstrap: Option<bool>,
+    /// Options about recovery in the config database, if that was asked.
+    pub recovery: Option<RecoveryConfig>,
     /// Answers of `osd safe-to-destroy`, for the OSDs that were asked.
     pub safe_to_destroy: BTreeMap<OsdId, bool>,
     /// Whether an OSD can be emptied, for the OSD that was asked, or the OSDs that leave together.

@@ -1,4 +1,5 @@
-//! Questions about single OSDs that Ceph and the API server answer before an iteration is decided.
+//! Questions, most of them about single OSDs, that Ceph and the API server answer before an iteration is
+//! decided.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
 use crate::domain::step::Step;
-use crate::domain::temporary::bootstrap;
+use crate::domain::temporary::{bootstrap, recovery};
 use crate::domain::view::View;
 
-/// Questions about single OSDs that must be answered before an iteration can be decided.
+/// Questions, most of them about single OSDs, that must be answered before an iteration can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Questions {
     /// Sets for `osd ok-to-stop`.
@@ -22,6 +23,8 @@ pub struct Questions {
     pub auth: BTreeSet<OsdId>,
     /// Whether to ask if client.bootstrap-osd exists.
     pub bootstrap: bool,
+    /// Whether to ask which options about recovery the config database has.
+    pub recovery: bool,
     /// OSDs for `osd safe-to-destroy`.
     pub safe_to_destroy: BTreeSet<OsdId>,
     /// OSD to be marked out, for a forecast.
@@ -34,11 +37,12 @@ pub struct Questions {
 
 /// Returns the questions to ask Ceph and the API server.
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
+    let view = View { policy, ledger, seen };
+    let recovery = recovery::is_asked_for(view);
     if policy.fence.is_some() {
-        return Questions::default();
+        return Questions { recovery, ..Questions::default() };
     }
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
-    let view = View { policy, ledger, seen };
     let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
@@ -61,6 +65,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .collect(),
         auth: open,
         bootstrap: bootstrap::is_asked_for(ledger),
+        recovery,
         safe_to_destroy: steps.iter().filter_map(Step::asks_safe_to_destroy).collect(),
         emptiable: match steps.as_slice() {
             [] if !removable.is_empty() => None,

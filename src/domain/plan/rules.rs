@@ -9,7 +9,7 @@ use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
 use crate::domain::observation::Observation;
 use crate::domain::policy::Policy;
-use crate::domain::temporary::{bootstrap, drains, flags, operator, scrub};
+use crate::domain::temporary::{bootstrap, drains, flags, operator, recovery, scrub};
 use crate::domain::view::View;
 
 /// Rule of the decision.
@@ -52,13 +52,14 @@ pub struct Afterwards {
 }
 
 /// What is done after the decision, in this order.
-pub const AFTERWARDS: [Afterwards; 7] = [
+pub const AFTERWARDS: [Afterwards; 8] = [
     Afterwards { name: "refused OSDs in the summary", change: end::with_refused },
     Afterwards { name: "key rotations in the summary", change: end::with_rotations },
     Afterwards { name: "Rook's operator during a wait", change: operator::during_a_wait },
     Afterwards { name: "noout before a halt", change: flags::before_halt },
     Afterwards { name: "bootstrap key at the end", change: bootstrap::at_the_end },
     Afterwards { name: "scrubs", change: scrub::around },
+    Afterwards { name: "recovery", change: recovery::around },
     Afterwards { name: "progress of the pod", change: crash_loop::noted },
 ];
 

@@ -1,6 +1,6 @@
 //! List of the temporary changes.
 
-use super::{bootstrap, drains, fence, flags, marked_out, operator, scrub};
+use super::{bootstrap, drains, fence, flags, marked_out, operator, recovery, scrub};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::Next;
 use crate::domain::view::View;
@@ -18,7 +18,7 @@ pub struct Temporary {
 }
 
 /// All temporary changes.
-pub const ALL: [Temporary; 7] = [
+pub const ALL: [Temporary; 8] = [
     Temporary {
         name: "fence",
         is_saved: |ledger| ledger.run.fence.is_some(),
@@ -48,6 +48,12 @@ pub const ALL: [Temporary; 7] = [
         is_saved: |ledger| ledger.run.scrub.is_some(),
         is_changed: scrub::is_changed,
         restore: scrub::restore,
+    },
+    Temporary {
+        name: "recovery",
+        is_saved: |ledger| ledger.run.recovery.is_some(),
+        is_changed: recovery::is_changed,
+        restore: recovery::restore,
     },
     Temporary {
         name: "flags",

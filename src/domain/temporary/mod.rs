@@ -14,6 +14,7 @@
 //! | `operator` | `run.operator`: its replicas and generation | `run.last_operator` |
 //! | `drains` | `run.pdb`: its limit and generation | `run.last_pdb` |
 //! | `scrub` | `run.scrub`: which of the flags were unset | refused |
+//! | `recovery` | `run.recovery`: which of the options had no value | refused |
 //! | `bootstrap` | `run.bootstrap`: there was no key | refused, or left to Rook |
 //! | `flags` | `former_flags` of the record | refused |
 //! | `marked_out` | `reweight` of the record | refused |
@@ -32,7 +33,9 @@ mod list;
 pub(super) mod marked_out;
 pub(super) mod operator;
 pub(super) mod owner_fence;
+pub(super) mod recovery;
 pub(super) mod scrub;
+mod while_data_moves;
 
 pub use drains::INTENT_MINUTES;
 pub use list::{ALL, Temporary};

@@ -2,11 +2,11 @@
 //!
 //! The flags apply to the whole cluster, and people set them too. See `docs/development/adr/0036-scrubs.md`.
 
-use crate::domain::act::{Act, CephAct, KubeAct};
-use crate::domain::gate::{self, Gate};
+use super::while_data_moves::WhileDataMoves;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::NoScrub;
-use crate::domain::next::{Halt, Next, Saving};
+use crate::domain::next::{Next, Saving};
 use crate::domain::scrub::ScrubFlags;
 use crate::domain::view::View;
 
@@ -14,42 +14,24 @@ use crate::domain::view::View;
 /// needs the disks.
 const LATE: [&str; 2] = ["PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED"];
 
+const CHANGE: WhileDataMoves = WhileDataMoves { is_wanted, change, note, restore };
+
 /// Sets the flags before the first act that makes data move, and unsets them at the end of a run.
 ///
-/// They are also unset while a run waits that is paused, cancelled or outside of its windows, and while PGs
-/// were not scrubbed in time. An act on an OSD never waits for that.
+/// They are also unset while PGs were not scrubbed in time.
 pub(crate) fn around(next: Next, view: View<'_>) -> Next {
-    let own = match &next {
-        Next::Do(act) if moves_data(act) => change(view),
-        Next::Wait(_) if is_wanted(view) => note(view),
-        Next::Wait(_) | Next::Finished(_) => restore(view),
-        Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => restore(view),
-        Next::Do(_) | Next::Save { .. } | Next::Halt(_) => None,
-    };
-    own.unwrap_or(next)
-}
-
-/// Returns whether data moves because of an act: an OSD is emptied, or stopped.
-fn moves_data(act: &Act) -> bool {
-    matches!(
-        act,
-        Act::Ceph(CephAct::MarkOut { .. } | CephAct::DropWeight { .. }) | Act::Kube(KubeAct::Stop { .. })
-    )
+    CHANGE.around(next, view)
 }
 
 /// Returns whether scrubs are to wait now.
 fn is_wanted(view: View<'_>) -> bool {
-    let is_late = LATE.iter().any(|code| view.seen.ceph.health.contains(*code));
-    view.policy.no_scrub && !is_late && gate::held(view) == Gate::Open
+    view.policy.no_scrub && !LATE.iter().any(|code| view.seen.ceph.health.contains(*code))
 }
 
 /// Returns the next step until the flags are set that no other client has set; `None` if they are.
 ///
 /// They are saved first.
 fn change(view: View<'_>) -> Option<Next> {
-    if !is_wanted(view) {
-        return None;
-    }
     let Some(ours) = view.ledger.run.scrub else { return begin(view) };
     let missing = ours.flags.without(set_now(view));
     let is_set_again = !ours.seen || is_out(Guard::ScrubOfOthersStays);

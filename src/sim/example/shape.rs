@@ -13,17 +13,16 @@ use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
+use crate::domain::recovery::RecoveryConfig;
 use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
 use crate::domain::storage::{Resources, Storage};
 use crate::sim::agent;
+use crate::sim::by_person::ByPerson;
 use crate::sim::world::{Disk, Placement, World};
 
 /// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
 pub const REWEIGHT: Weight = Weight(0xe666);
-
-/// CRUSH weight that a person gives an OSD.
-pub const THEIR_WEIGHT: Weight = Weight(0x4000);
 
 pub(super) const GIB: u64 = 1 << 30;
 
@@ -123,6 +122,7 @@ impl Shape {
                 ok_to_stop: BTreeMap::new(),
                 auth: BTreeMap::new(),
                 bootstrap: Some(true),
+                recovery: Some(RecoveryConfig::default()),
                 safe_to_destroy: BTreeMap::new(),
                 empty_hosts: BTreeSet::new(),
                 emptiable: BTreeMap::new(),
@@ -144,7 +144,7 @@ impl Shape {
             drains_due: false,
             pdbs: 0,
             rejects_pdbs: false,
-            noscrub_by_person: None,
+            by_person: ByPerson::default(),
             noise: Shared::default(),
         };
         let mut next = 0;

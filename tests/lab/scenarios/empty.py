@@ -4,8 +4,8 @@ Pools of size 2 and 3 and an erasure-coded pool with one coding chunk share the 
 in-weight of its own and an upmap. First it cannot be emptied, for lack of space; then a run is cancelled
 while it is emptied; then `--empty never` refuses it. At last it is emptied, stopped, recreated and filled
 again, although the runner's pod is killed and the run is paused meanwhile. The run sets noscrub, except while it
-is paused, and leaves nodeep-scrub, which another client set. Ceph's map and statistics are
-read continuously: no PG ever lacks a replica. With --full also on other releases, with another client that
+is paused, and leaves nodeep-scrub, which another client set. In the same way it sets the options with which recovery
+is faster, and leaves one that has a value. Ceph's map and statistics are read continuously: no PG ever lacks a replica. With --full also on other releases, with another client that
 marks the OSD in, with OSDs that get full meanwhile, and an OSD elsewhere that dies before the stop.
 """
 
@@ -23,6 +23,11 @@ SOME_NOT_MIGRATED = ("Failed", 12)
 CANCELLED = ("Failed", 3)
 # Set by another client: a run with --no-scrub leaves it.
 THEIRS = "nodeep-scrub"
+# What a run with --recovery fast sets for all OSDs, by the queue of the OSDs: up to 16, and later.
+WPQ = {"osd_max_backfills": 3, "osd_recovery_sleep_hdd": 0, "osd_recovery_sleep_hybrid": 0}
+MCLOCK = {"osd_mclock_profile": "high_recovery_ops"}
+# The lab has another value of it: such a run leaves it.
+THEIR_OPTION = "osd_max_backfills"
 # Seconds before the stop in which no PG names the OSD: the run sets the fence and the flags in between.
 CALM = 3
 # Seconds from the mark-out to the stop, at least: Ceph's statistics are behind its map.
@@ -85,7 +90,34 @@ def clean(world):
 
 def slow(world, seconds):
     """Sets a pause after each object that is moved, so that an emptying takes a while."""
-    world.lab("ceph", "config", "set", "osd", "osd_recovery_sleep_hdd", str(seconds))
+    world.lab("ceph", "config", "set", "osd", "osd_recovery_sleep", str(seconds))
+
+
+def options(world):
+    """Returns the options about recovery that have a value for all OSDs."""
+    dump = [entry for entry in world.ceph("config", "dump") if (entry["section"], entry["mask"]) == ("osd", "")]
+    return {entry["name"]: number(entry["value"]) for entry in dump if entry["name"] in {**WPQ, **MCLOCK}}
+
+
+def number(text):
+    """Returns the number that a text is, or the text: the mons print 0 as 0.000000."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def remove_options(world, names):
+    """Removes these options for all OSDs, and returns the values that they had."""
+    found = {name: value for name, value in options(world).items() if name in names}
+    for name in found:
+        world.lab("ceph", "config", "rm", "osd", name)
+    return found
+
+
+def set_options(world, values):
+    for name, value in values.items():
+        world.lab("ceph", "config", "set", "osd", name, str(value).removesuffix(".0"))
 
 
 def outs(world):
@@ -136,14 +168,18 @@ def ratios_are_seen(world):
 
 def cancelled(world, watch, before):
     """Checks that a run that is cancelled while the OSD is emptied marks it in, and leaves all as before."""
+    of_lab = remove_options(world, WPQ)
     slow(world, 0.05)
-    job, at = world.start("cancelled", RUN), watch.now()
+    job, at = world.start("cancelled", [*RUN, "--recovery", "fast"]), watch.now()
     emptying(world, watch, job)
+    assert options(world) == WPQ, options(world)
     world.command("cancel")
     result = world.wait_for(job, 60)
     assert result == CANCELLED, (result, world.log(job))
     world.command("resume")
     assert sick.slot(world, OSD)["in"], f"osd.{OSD} is still out:\n{world.log(job)}"
+    assert not options(world), options(world)
+    set_options(world, of_lab)
     slow(world, 0)
     expect_as_before(world, before, watch)
     assert len(outs(world)) == 1, outs(world)
@@ -178,19 +214,28 @@ def never(world, before):
 # ---- it is emptied
 
 
-def migrated(world, watch, before, fsids, meanwhile):
+def migrated(world, watch, before, fsids, meanwhile, fast=WPQ):
     """Checks that the OSD is emptied, stopped without a PG, recreated, and marked in with its in-weight."""
+    of_lab = remove_options(world, WPQ.keys() - {THEIR_OPTION})
+    configured = options(world)
+    faster = {**fast, **configured}
+    assert len(configured) == 1 and len(faster) > 1 and faster != WPQ, (configured, faster)
     number, at, moved, held = len(outs(world)), watch.now(), watch.moved, watch.last().held
     world.lab("ceph", "osd", "set", THEIRS)
-    job = world.start("empty", [*RUN, "--no-scrub"])
+    job = world.start("empty", [*RUN, "--no-scrub", "--recovery", "fast"])
     emptying(world, watch, job)
     assert scrub_flags(world) == {"noscrub", THEIRS}, scrub_flags(world)
+    assert options(world) == faster, options(world)
     recorded = world.until("the bytes to be recorded", 10, lambda: world.records()[OSD]["empty"]["bytes"])
     assert abs(recorded - held) < held / 10, f"recorded: {recorded}, held: {held}"
-    meanwhile(world, watch, job)
+    meanwhile(world, watch, job, configured)
+    world.until("the options to be set before the stop", 120, lambda: options(world) == faster)
     result = world.wait_for(job, 300)
     assert result == ("Complete", 0), (result, world.log(job))
     assert scrub_flags(world) == {THEIRS}, scrub_flags(world)
+    assert options(world) == configured, options(world)
+    world.say(f"recovery: {faster} while data moves, {configured} before and after")
+    set_options(world, of_lab)
     world.lab("ceph", "osd", "unset", THEIRS)
     world.expect_migrated(before, fsids, [OSD])
     assert len(outs(world)) == number + 1, f"marked out more than once: {outs(world)[number:]}"
@@ -204,7 +249,7 @@ def migrated(world, watch, before, fsids, meanwhile):
     world.say(f"osd.{OSD}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))
 
 
-def disturbed(world, watch, job):
+def disturbed(world, watch, job, configured):
     """Kills the runner's pod, and pauses the run until the OSD is empty: it is not stopped."""
     kills.KINDS["runner pod"](world, job)
     world.command("pause")
@@ -214,6 +259,7 @@ def disturbed(world, watch, job):
     world.until(f"osd.{OSD} to be empty", 90, lambda: not watch.last().names)
     world.until("the next pod to report the pause", 60, lambda: "[paused]" in world.log(job))
     world.until("noscrub to be unset", 30, lambda: scrub_flags(world) == {THEIRS})
+    world.until("the options to be removed", 30, lambda: options(world) == configured)
     at = watch.now()
     time.sleep(PAUSED)
     calm = watch.since(at)
@@ -340,6 +386,6 @@ def on_release(world, release):
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     with Watch(OSD) as watch:
         world.until("the first statistics", 10, watch.last)
-        migrated(world, watch, before, fsids, lambda *_: None)
+        migrated(world, watch, before, fsids, lambda *_: None, MCLOCK)
     ended(world, epoch)
     world.say(f"the same on {release}")

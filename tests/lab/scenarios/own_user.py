@@ -25,6 +25,8 @@ REFUSED = [
     "config-key rm of-lab",
     "config-key get of-lab",
     "config set global debug_ms 1",
+    "config set osd osd_max_backfills 3",
+    "config rm osd osd_max_backfills",
     "osd set noout",
     "osd set-group noup osd.4",
     "osd down 4",

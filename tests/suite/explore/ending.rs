@@ -123,7 +123,7 @@ impl Search {
                     let begun = (self.world)();
                     let left = promises::drains_at_the_end(&now, &begun, faults)
                         .or_else(|| promises::bootstrap_at_the_end(&now, &begun))
-                        .or_else(|| promises::scrubs::at_an_end(&now));
+                        .or_else(|| of_the_cluster(&now));
                     if let Some(broken) = left.or_else(|| promises::at_the_end(&now, faults)) {
                         return Err(format!("at the end, {broken}"));
                     }
@@ -136,8 +136,8 @@ impl Search {
                     }
                     let left = promises::drains_at_a_halt(&now, halt);
                     let is_known = !matches!(halt, Halt::LedgerLost { .. });
-                    let scrubs = || promises::scrubs::at_an_end(&now).filter(|_| is_known);
-                    if let Some(broken) = left.or_else(scrubs) {
+                    let others = || of_the_cluster(&now).filter(|_| is_known);
+                    if let Some(broken) = left.or_else(others) {
                         return Err(format!("at a halt, {broken}"));
                     }
                     settled.extend(passed);
@@ -189,6 +189,11 @@ impl Search {
             decision(&now.decide(policy))
         ))
     }
+}
+
+/// Returns what is left of the changes of the whole cluster.
+fn of_the_cluster(now: &State) -> Option<String> {
+    promises::scrubs::at_an_end(now).or_else(|| promises::recovery::at_an_end(now))
 }
 
 /// Fixes what people and hardware fix sooner or later.

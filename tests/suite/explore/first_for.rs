@@ -3,7 +3,8 @@
 use osd_migrate::domain::guard::Guard;
 
 use super::{
-    approval, databases, emptying, encrypted, new_osds, new_pvcs, owner, pace, pvcs, removal, scrubs, unnamed,
+    approval, databases, emptying, encrypted, new_osds, new_pvcs, owner, pace, pvcs, recovery, removal,
+    scrubs, unnamed,
 };
 
 /// Returns the search that finds a guard's absence soonest.
@@ -92,6 +93,8 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::OnlyMoving => removal::NODE_FAULT,
         Guard::NoDiskForDirectory => removal::HAS_A_DISK,
         Guard::OutForLong => removal::OUT_BRIEFLY,
+        Guard::RecoverySavedFirst => recovery::FAST,
+        Guard::RecoveryOfOthersStays => recovery::OF_A_PERSON,
         Guard::ScrubSavedFirst => scrubs::WAIT,
         Guard::ScrubOfOthersStays => scrubs::OF_A_PERSON,
         Guard::SetsFenced => pvcs::ALONGSIDE_ROOK,

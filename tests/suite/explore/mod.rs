@@ -21,6 +21,7 @@ mod owner;
 mod pace;
 mod promises;
 mod pvcs;
+mod recovery;
 mod removal;
 mod rook;
 mod scrubs;

@@ -11,7 +11,7 @@ use super::first_for::first_for;
 use super::search::Search;
 use super::{
     approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, new_pvcs,
-    noise, nothing, operator, owner, pace, pvcs, removal, rook, scrubs, unnamed, upmaps,
+    noise, nothing, operator, owner, pace, pvcs, recovery, removal, rook, scrubs, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -131,6 +131,7 @@ fn searches() -> Vec<Search> {
     searches.extend(pvcs::searches());
     searches.extend(emptying::searches());
     searches.extend(removal::searches());
+    searches.extend(recovery::searches());
     searches.extend(scrubs::searches());
     searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
     searches.push(owner::fences(0, 0));
@@ -157,6 +158,7 @@ fn nothing_is_found(part: usize) {
         removal::DIRECTORY,
         removal::NODE,
         removal::NODE_FAULT,
+        recovery::OF_A_PERSON,
         scrubs::OF_A_PERSON,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));

@@ -1,7 +1,7 @@
 //! A state of the search: the world, the stored ledger, a second runner that is frozen during its iteration,
 //! and the remaining allowances.
 
-use osd_migrate::domain::act::{Act, CephAct, NodeAct};
+use osd_migrate::domain::act::{Act, NodeAct};
 use osd_migrate::domain::expect;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
@@ -142,7 +142,7 @@ impl State {
 
 /// Returns whether the ledger is read again right before the write of an act.
 fn reads_again(act: &Act) -> bool {
-    matches!(act, Act::Ceph(CephAct::SetNoScrub { .. } | CephAct::UnsetNoScrub { .. }))
+    matches!(act, Act::Ceph(act) if act.needs_same_ledger())
 }
 
 /// Returns the number of replicas, or shards, without which data is lost.

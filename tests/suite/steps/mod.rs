@@ -9,6 +9,7 @@ mod emptying;
 mod owner_fence;
 mod pvc;
 mod quarantined;
+mod recovery;
 mod removal;
 mod rook;
 mod scrubs;

@@ -8,7 +8,8 @@ use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::{Control, ControlKind, OsdPdb};
 use osd_migrate::domain::osd::{OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
-use osd_migrate::domain::policy::{Empty, Policy};
+use osd_migrate::domain::policy::{Empty, Policy, Recovery};
+use osd_migrate::domain::recovery::RecoveryConfig;
 use osd_migrate::domain::temporary::{ALL, Temporary};
 use osd_migrate::domain::view::View;
 use osd_migrate::run::End;
@@ -49,13 +50,18 @@ fn play() -> Play {
     world.ceph.bootstrap = Some(false);
     let operator = world.kube.operator.as_mut().unwrap();
     (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, false);
-    let policy = Policy { scales_operator: true, empty: Empty::All, no_scrub: true, ..Policy::default() };
+    let (empty, recovery) = (Empty::All, Recovery::Fast);
+    let policy = Policy { scales_operator: true, empty, no_scrub: true, recovery, ..Policy::default() };
     Play::with_policy(world, policy, 1)
 }
 
-/// Values that every end restores: fence, operator, PodDisruptionBudgets, bootstrap key, flags of the cluster
-/// and of OSDs, in-weights.
-type Former = (Option<String>, Option<u32>, Option<u32>, bool, Option<bool>, BTreeSet<String>, Vec<OfOsd>);
+/// Values that every end restores: fence, operator, PodDisruptionBudgets; bootstrap key, flags of the cluster
+/// and options; flags of OSDs, in-weights.
+type Former = (OfKube, OfCeph, Vec<OfOsd>);
+
+type OfKube = (Option<String>, Option<u32>, Option<u32>, bool);
+
+type OfCeph = (Option<bool>, BTreeSet<String>, Option<RecoveryConfig>);
 
 /// OSD with its flags `noout` and `noin`, and its in-weight.
 type OfOsd = (OsdId, bool, bool, Weight);
@@ -63,21 +69,19 @@ type OfOsd = (OsdId, bool, bool, Weight);
 fn former(world: &World) -> Former {
     let kube = &world.kube;
     let limit = |pdb: &OsdPdb| pdb.max_unavailable;
+    let operator = kube.operator.as_ref().map(|operator| operator.replicas);
+    let ceph = &world.ceph;
     (
-        kube.fence.clone(),
-        kube.operator.as_ref().map(|operator| operator.replicas),
-        kube.osd_pdb.as_ref().map(limit),
-        kube.own_pdb.is_some(),
-        world.ceph.bootstrap,
-        world.ceph.flags.clone(),
-        world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.noout, slot.noin, slot.reweight)).collect(),
+        (kube.fence.clone(), operator, kube.osd_pdb.as_ref().map(limit), kube.own_pdb.is_some()),
+        (ceph.bootstrap, ceph.flags.clone(), ceph.recovery.clone()),
+        ceph.slots.iter().map(|(osd, slot)| (*osd, slot.noout, slot.noin, slot.reweight)).collect(),
     )
 }
 
 /// Returns whether the ledger has the former value, and whether the cluster is changed.
 fn state_of(change: &Temporary, ledger: &Ledger, world: &World) -> (bool, bool) {
     let policy = Policy::default();
-    let seen = world.observe(|_| Questions { bootstrap: true, ..Questions::default() });
+    let seen = world.observe(|_| Questions { bootstrap: true, recovery: true, ..Questions::default() });
     let view = View { policy: &policy, ledger, seen: &seen };
     ((change.is_saved)(ledger), (change.is_changed)(view))
 }

@@ -8,6 +8,7 @@ mod in_place;
 pub(crate) mod new_osds;
 pub(crate) mod progress;
 mod pvcs;
+pub(crate) mod recovery;
 mod removal;
 pub(crate) mod scrubs;
 
@@ -48,6 +49,7 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     let unadmitted = || next.and_then(|next| progress::unadmitted(before, next));
     let of_run = bootstrap_known(before, after).or_else(unadmitted);
     let of_run = of_run.or_else(|| next.and_then(|next| scrubs::changed(before, next, done)));
+    let of_run = of_run.or_else(|| next.and_then(|next| recovery::changed(before, next, after)));
     let of_pvcs = || pvcs::unfenced(before, after).or_else(|| pvcs::shared(after));
     if let Some(broken) = of_run.or_else(of_pvcs) {
         return Some(broken);

@@ -12,7 +12,7 @@ pub(super) fn changed(before: &State, next: &Next, done: &Done) -> Option<Broken
     if done.refused.is_some() {
         return None;
     }
-    let (ours, person) = (before.ledger.run.scrub, before.world.noscrub_by_person);
+    let (ours, person) = (before.ledger.run.scrub, before.world.by_person.noscrub);
     if let Next::Do(Act::Ceph(CephAct::SetNoScrub { flags })) = next {
         let is_saved = ours.is_some_and(|ours| flags.without(ours.flags).is_none());
         if !is_saved {
@@ -34,7 +34,7 @@ pub(super) fn other_flag(world: &World) -> Option<&str> {
 /// Checks P9 at an end of a run: the flags are as people left them.
 pub(crate) fn at_an_end(state: &State) -> Option<Broken> {
     let flags = &state.world.ceph.flags;
-    let by_person = state.world.noscrub_by_person == Some(true);
+    let by_person = state.world.by_person.noscrub == Some(true);
     if flags.contains("noscrub") != by_person || flags.contains("nodeep-scrub") {
         return Some(format!("P9: the flags at the end are {flags:?}"));
     }

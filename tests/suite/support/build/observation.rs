@@ -96,6 +96,7 @@ pub(crate) fn observation() -> Observation {
                 .collect(),
             auth: osds().map(|osd| (osd, true)).collect(),
             bootstrap: Some(true),
+            recovery: None,
             safe_to_destroy: BTreeMap::new(),
             emptiable: BTreeMap::new(),
         },
