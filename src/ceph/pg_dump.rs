@@ -212,6 +212,17 @@ mod tests {
     }
 
     #[test]
+    fn brief_answer_has_states_and_osds() {
+        let pgs = parse_brief(&answer("16.2.15", "pg-dump-brief")).unwrap();
+        let osds = [1, 3, 5].map(OsdId).into();
+        let expected =
+            Brief { state: states(&["active", "clean"]), up: osds, acting: [1, 3, 5].map(OsdId).into() };
+        assert_eq!((pgs.len(), &pgs[&PgId("1.1f".to_owned())]), (3, &expected));
+        // No PG is in these states: the answer has no list.
+        assert!(parse(br#"{"pg_ready":true}"#).unwrap().is_empty());
+    }
+
+    #[test]
     fn undersized_pg_is_read_without_the_down_osd() {
         for (release, id, epoch) in [("16.2.15", "2.1f", 24), ("18.2.7", "1.0", 30), ("20.2.4", "1.0", 35)] {
             let short = pg(release, ".down", id);
