@@ -29,6 +29,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// most a thirtieth of its duration.
 const PARTS: i32 = 30;
 
+/// Longest pause after an iteration that took as long: of the time while a run waits, mgr and API server have
+/// at least half for other clients.
+///
+/// Above it, the API server is slow for another reason than the size of the cluster (10,000 OSDs: 5 s of CPU
+/// time for the lists of an observation).
+const LONGEST_PAUSE_OF_SLOW: Duration = Duration::from_secs(30);
+
 /// Pause after an observation or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
 
@@ -88,12 +95,13 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         // According to the last ledger that was read.
         let mut stopped = Vec::new();
         loop {
+            let began = self.clock.now();
             match self.iteration(policy, &mut stopped).await {
                 Ok(Iteration::Again) => (blind, done_at) = (0, self.clock.now()),
                 Ok(Iteration::Pause) => {
                     blind = 0;
-                    let idle = self.clock.now() - done_at;
-                    self.clock.sleep(pause(idle)).await;
+                    let now = self.clock.now();
+                    self.clock.sleep(pause(now - done_at, now - began)).await;
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
@@ -248,9 +256,11 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     }
 }
 
-/// Returns the pause until the next observation, given how long nothing was done.
-fn pause(idle: TimeDelta) -> Duration {
-    (idle / PARTS).to_std().unwrap_or_default().clamp(PAUSE, LONGEST_PAUSE)
+/// Returns the pause until the next observation, given how long nothing was done, and how long the last
+/// iteration took.
+fn pause(idle: TimeDelta, took: TimeDelta) -> Duration {
+    let by_idle = (idle / PARTS).to_std().unwrap_or_default().clamp(PAUSE, LONGEST_PAUSE);
+    by_idle.max(took.to_std().unwrap_or_default().min(LONGEST_PAUSE_OF_SLOW))
 }
 
 /// Result of an iteration.
@@ -287,9 +297,15 @@ mod tests {
 
     #[test]
     fn iteration_pause_grows_with_idle_time_up_to_five_seconds() {
-        let after = |seconds| pause(TimeDelta::seconds(seconds)).as_millis();
+        let after = |seconds| pause(TimeDelta::seconds(seconds), TimeDelta::milliseconds(300)).as_millis();
         // The pause is the same if the clock was set back.
         assert_eq!([-9, 0, 30].map(after), [1000, 1000, 1000]);
         assert_eq!([90, 150, 100_000].map(after), [3000, 5000, 5000]);
+    }
+
+    #[test]
+    fn iteration_pause_is_as_long_as_a_slow_iteration() {
+        let after = |took| pause(TimeDelta::seconds(90), TimeDelta::seconds(took)).as_secs();
+        assert_eq!([-9, 0, 2, 8, 30, 300].map(after), [3, 3, 3, 8, 30, 30]);
     }
 }
