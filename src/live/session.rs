@@ -24,8 +24,8 @@ impl Live {
     /// missing.
     ///
     /// No observation creates the user, so a command that only observes changes nothing. The first act of a
-    /// run that needs another capability (a purge, a flag of the cluster, an option) adds it to the user, and opens a
-    /// session that has it.
+    /// run that needs another capability (a purge, a flag of the cluster, an option) adds it to the user, and
+    /// opens a session that has it.
     pub(super) async fn act_as_own_user(&mut self, act: &Act) -> Result<(), Failure> {
         let needs = self.needs.and(needed_for(act));
         if needs != self.needs {

@@ -319,7 +319,7 @@ impl World {
         }
     }
 
-    /// Sets the option, or removes it whoever set it.
+    /// Sets the option, or removes it, also if osd-migrate set it.
     fn max_backfills_by_person(&mut self, is_set: bool) {
         let option = RecoveryOption::OsdMaxBackfills;
         if let Some(config) = &mut self.ceph.recovery {

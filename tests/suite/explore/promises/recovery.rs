@@ -15,10 +15,8 @@ pub(super) fn changed(before: &State, next: &Next, after: &State) -> Option<Brok
     if before.world.by_person.max_backfills == Some(true) && was != is {
         return Some(format!("P6: osd_max_backfills, which a person had set, is {is:?} now"));
     }
-    if before.world.by_person.max_backfills == Some(false)
-        && is.is_some()
-        && ours.is_some_and(|ours| ours.seen)
-    {
+    let is_set_again = was.is_none() && is.is_some() && ours.is_some_and(|ours| ours.seen);
+    if before.world.by_person.max_backfills == Some(false) && is_set_again {
         return Some("P6: osd_max_backfills was set again after a person had removed it".to_owned());
     }
     let Next::Do(Act::Ceph(CephAct::SetFastRecovery { options })) = next else { return None };
