@@ -45,9 +45,12 @@ impl World {
         writes: usize,
     ) -> Vec<Effect> {
         let Some(config) = &mut self.ceph.recovery else { return Vec::new() };
-        let expected = options.that(|option, value| match is_set {
-            true => expect::to_set_option(config, option),
-            false => expect::to_remove_option(config, option, value),
+        let expected = options.that(|option, value| {
+            if is_set {
+                expect::to_set_option(config, option)
+            } else {
+                expect::to_remove_option(config, option, value)
+            }
         });
         for (option, value) in expected.0.into_iter().take(writes) {
             if is_set {

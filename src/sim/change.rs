@@ -86,6 +86,7 @@ impl World {
     }
 
     /// Lets something happen.
+    #[expect(clippy::too_many_lines, reason = "one arm for each happening")]
     pub fn happen(&mut self, what: &Happening) -> Vec<Effect> {
         match what {
             Happening::PgReports(pg) => self.report_pg(pg),
