@@ -17,6 +17,7 @@ fn test_binary_has_failpoints() {
 
 #[test]
 fn test_binary_starts_and_names_its_version() {
+    #[expect(clippy::disallowed_methods, reason = "the test is about the program itself")]
     let output = Command::new(PROGRAM).arg("--version").output().unwrap();
     let version = String::from_utf8(output.stdout).unwrap();
     assert!(version.starts_with(concat!("osd-migrate ", env!("CARGO_PKG_VERSION"))), "{version}");
