@@ -44,7 +44,7 @@ struct OsdDump {
     pools: Vec<PoolEntry>,
     osds: Vec<OsdEntry>,
     #[serde(default)]
-    osd_xinfo: Vec<XinfoEntry>,
+    last_up_change: String,
     pg_upmap_items: Vec<UpmapEntry>,
     erasure_code_profiles: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -82,12 +82,6 @@ struct OsdEntry {
 }
 
 #[derive(Deserialize)]
-struct XinfoEntry {
-    osd: OsdId,
-    down_stamp: String,
-}
-
-#[derive(Deserialize)]
 struct UpmapEntry {
     pgid: PgId,
     mappings: Vec<Mapping>,
@@ -106,8 +100,7 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
     let answer: OsdDump = serde_json::from_slice(answer)?;
     let profiles = answer.erasure_code_profiles;
-    let down = answer.osd_xinfo.iter().filter_map(|entry| Some((entry.osd, time(&entry.down_stamp)?)));
-    let down: BTreeMap<OsdId, DateTime<Utc>> = down.collect();
+    let last_change = time(&answer.last_up_change);
     Ok(OsdMap {
         fsid: answer.fsid,
         epoch: answer.epoch,
@@ -118,7 +111,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         pools: answer.pools.into_iter().map(|entry| (entry.pool, pool(entry, &profiles))).collect(),
         marked_new: answer.osds.iter().filter(|osd| is_marked_new(osd)).map(|osd| osd.osd).collect(),
         max_osd: answer.max_osd,
-        slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry, &down))).collect(),
+        slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry, last_change))).collect(),
         upmaps: answer.pg_upmap_items.into_iter().map(upmap).collect(),
     })
 }
@@ -146,14 +139,20 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
     }
 }
 
-/// Returns a time of the osdmap; `None` if it is not one: `0.000000` for an OSD that never went down
+/// Returns a time of the osdmap; `None` if it is not one: `0.000000` if nothing has happened yet
 /// (`utime_t::localtime` in utime.h, 16.2.15).
 fn time(stamp: &str) -> Option<DateTime<Utc>> {
     let parsed = DateTime::parse_from_str(stamp, "%Y-%m-%dT%H:%M:%S%.f%z");
     parsed.ok().map(|at| at.with_timezone(&Utc))
 }
 
-fn slot(entry: &OsdEntry, down: &BTreeMap<OsdId, DateTime<Utc>>) -> Slot {
+/// Returns a slot.
+///
+/// `last_change`: when an OSD last came up or went down. One that is down has been down since then at least.
+/// Its own `osd_xinfo.down_stamp` is not read: it stays what it was before, 0 or the time of an earlier
+/// crash, if the OSD announces its stop or a peer finds its port closed, because the mons then write back
+/// the whole former entry with `dead_epoch` (`OSDMonitor::prepare_mark_me_down`, seen on 16.2.15).
+fn slot(entry: &OsdEntry, last_change: Option<DateTime<Utc>>) -> Slot {
     let has = |state: &str| entry.state.contains(state);
     Slot {
         state: state(entry),
@@ -164,7 +163,7 @@ fn slot(entry: &OsdEntry, down: &BTreeMap<OsdId, DateTime<Utc>>) -> Slot {
         primary_affinity: Weight::from_decimal(entry.primary_affinity),
         up_from: entry.up_from,
         down_at: entry.down_at,
-        down_since: down.get(&entry.osd).copied(),
+        down_since: last_change.filter(|_| entry.up == 0),
         noout: has("noout"),
         noin: has("noin"),
         auto_out: has("autoout"),
@@ -342,20 +341,28 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn down_stamp_is_a_time_or_unknown() {
+    fn time_of_the_map_is_a_time_or_unknown() {
         let at = time("2026-11-26T07:08:09.123456+0100").unwrap();
         assert_eq!(at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true), "2026-11-26T06:08:09.123456Z");
         assert_eq!(time("2026-11-26T06:08:09.123456+0000"), Some(at));
         assert_eq!(time("0.000000"), None);
-        let mut answer: serde_json::Value =
-            serde_json::from_slice(&answer("16.2.15", "osd-dump.down")).unwrap();
-        answer["osd_xinfo"] = serde_json::json!([
-            {"osd": 0, "down_stamp": "0.000000", "old_weight": 0},
-            {"osd": 1, "down_stamp": "2026-11-26T06:08:09.123456+0000", "old_weight": 0},
-        ]);
-        let map = parse(answer.to_string().as_bytes()).unwrap();
-        assert_eq!(osd_1(&map).down_since, Some(at));
-        assert_eq!(map.slots[&OsdId(0)].down_since, None);
+    }
+
+    /// Checks an OSD whose `down_stamp` is `0.000000` although it is down, and one that never was down.
+    #[test]
+    fn osd_is_down_at_least_since_the_last_change_of_any() {
+        let map = sample("16.2.15", ".out");
+        let of = |osd: u32| &map.slots[&OsdId(osd)];
+        assert!(!of(7).up && !of(7).is_in && of(0).up);
+        assert_eq!(of(7).down_since, time("2026-11-26T23:13:19.360248+0000"));
+        assert_eq!(of(0).down_since, None);
+        for (release, since) in [
+            ("16.2.15", "2026-11-21T09:50:23.676720+0000"),
+            ("18.2.7", "2026-11-21T20:00:01.245024+0000"),
+            ("20.2.4", "2026-11-21T19:56:37.162063+0000"),
+        ] {
+            assert_eq!(osd_1(&sample(release, ".down")).down_since, time(since), "{release}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::cli::KeepArgs;
 use crate::commands::remove::conflict;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::{NodeName, OsdId};
-use crate::domain::removal::{Cause, Requests};
+use crate::domain::removal::Requests;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::{K8s, request_key};
 use crate::live::{Ledgers, kube_failure};
@@ -53,11 +53,7 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
 /// Returns how to keep an OSD that a switch of the run removes: there is no request to withdraw.
 fn by_switch(osd: OsdId, requests: &Requests, ledger: &Ledger) -> Option<String> {
     let removal = ledger.records.get(&osd)?.removal().filter(|_| !requests.removals.contains_key(&osd))?;
-    let switch = match removal.cause {
-        Cause::Request => return None,
-        Cause::Out => "run.removeOut",
-        Cause::Directory => "run.dropDirectories",
-    };
+    let switch = removal.cause.switch()?;
     Some(format!(
         "{osd} is removed without a request, because {switch} is on. To keep it, switch that off, or leave the OSD out \
          (run.skip), and start a run: the run restores its CRUSH weight if it is not stopped yet"

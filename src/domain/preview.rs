@@ -15,7 +15,7 @@ use super::plan::{
     unrequested_removals,
 };
 use super::policy::Policy;
-use super::removal::DiskAfter;
+use super::removal::{Cause, DiskAfter};
 use super::view::View;
 
 /// One line of the table that `plan` prints.
@@ -48,8 +48,8 @@ pub struct Line {
     pub used_bytes: Option<u64>,
     /// Emptying before the stop; none if the OSD is stopped with its data.
     pub emptied: Option<Emptied>,
-    /// State that the disk gets, if the OSD is to be removed, as requested.
-    pub removal: Option<DiskAfter>,
+    /// Why the OSD is to be removed, and the state that its disk gets; none if it stays.
+    pub removal: Option<(Cause, DiskAfter)>,
     /// Strategy, in words.
     pub strategy: &'static str,
     /// Whether the OSD can be migrated now.
@@ -166,19 +166,19 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
         .collect()
 }
 
-/// Returns the state that the disk of an OSD gets which is to be removed, or is being removed.
-fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<DiskAfter> {
+/// Returns why an OSD is to be removed, or is being removed, and the state that its disk gets.
+fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<(Cause, DiskAfter)> {
     if let Some(record) = record {
-        return record.removal().map(|removal| removal.disk);
+        return record.removal().map(|removal| (removal.cause, removal.disk));
     }
-    view.removal_request(osd).map(|request| request.disk)
+    view.removal_request(osd).map(|request| (Cause::Request, request.disk))
 }
 
 /// Returns the OSDs without a record that switches of the run remove, and what becomes of their disks.
-fn removed_by_switch(view: View<'_>) -> BTreeMap<OsdId, DiskAfter> {
+fn removed_by_switch(view: View<'_>) -> BTreeMap<OsdId, (Cause, DiskAfter)> {
     let is_free = |osd: &OsdId| !view.ledger.records.contains_key(osd);
-    let all = unrequested_removals(view).into_iter().filter(|(osd, _)| is_free(osd));
-    all.map(|(osd, request)| (osd, request.disk)).collect()
+    let all = unrequested_removals(view).into_iter().filter(|(osd, ..)| is_free(osd));
+    all.map(|(osd, cause, request)| (osd, (cause, request.disk))).collect()
 }
 
 fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {
@@ -248,7 +248,7 @@ struct Previews {
 /// `by_switch`: OSDs that are removed without a request.
 fn previews(
     needs: &BTreeMap<OsdId, &Reason>,
-    by_switch: &BTreeMap<OsdId, DiskAfter>,
+    by_switch: &BTreeMap<OsdId, (Cause, DiskAfter)>,
     view: View<'_>,
 ) -> Previews {
     let mut found: BTreeMap<OsdId, Now> =

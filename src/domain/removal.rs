@@ -83,6 +83,17 @@ pub enum Cause {
     Directory,
 }
 
+impl Cause {
+    /// Returns the value of the chart that removes the OSD; `None` if a person requested it.
+    pub fn switch(self) -> Option<&'static str> {
+        match self {
+            Self::Request => None,
+            Self::Out => Some("run.removeOut"),
+            Self::Directory => Some("run.dropDirectories"),
+        }
+    }
+}
+
 /// Removal of an OSD, as its record stores it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Removal {

@@ -12,10 +12,11 @@ use crate::domain::osd::{OsdId, Role};
 use crate::domain::places::Place;
 use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Emptied, Line, Now};
+use crate::domain::removal::{Cause, DiskAfter};
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
 use crate::show::document::API_VERSION;
-use crate::show::requests::becomes;
+use crate::show::requests::{becomes, removed_by};
 use crate::show::table::quarantined_text;
 use crate::show::{disks, places};
 
@@ -137,24 +138,31 @@ fn now(now: &Now) -> String {
 
 /// Returns why something is done with an OSD.
 fn why(line: &Line) -> String {
-    if line.removal.is_some() { "removal requested".to_owned() } else { line.class.to_string() }
+    line.removal.map_or_else(|| line.class.to_string(), |(cause, _)| removed_by(cause).to_owned())
 }
 
-/// Names the OSDs to remove, with what becomes of their disks.
-fn removed(lines: &[Line]) -> Option<String> {
-    let named = |line: &Line| Some(format!("{} (its disk {})", line.osd, becomes(line.removal?)));
-    let osds: Vec<String> = lines.iter().filter_map(named).collect();
-    (!osds.is_empty()).then(|| {
-        format!(
-            "Emptied and removed, as requested: {}. To keep one: osd-migrate -n NAMESPACE keep {}",
-            osds.join(", "),
-            lines
-                .iter()
-                .find(|line| line.removal.is_some())
-                .map(|line| line.osd.to_string())
-                .unwrap_or_default()
-        )
-    })
+/// Names the OSDs to remove, with what becomes of their disks, and how to keep one.
+fn removed(lines: &[Line]) -> impl Iterator<Item = String> {
+    let of = |cause: Cause| {
+        let of = lines.iter().filter_map(|line| Some((line.osd, line.removal?)));
+        let of: Vec<_> = of.filter(|(_, (why, _))| *why == cause).collect();
+        let (first, _) = of.first()?;
+        let named = |(osd, (_, disk)): &(OsdId, (Cause, DiskAfter))| match cause {
+            Cause::Request | Cause::Out => format!("{osd} (its disk {})", becomes(*disk)),
+            Cause::Directory => format!("{osd} (its directory is deleted)"),
+        };
+        let osds = of.iter().map(named).collect::<Vec<_>>().join(", ");
+        Some(match cause.switch() {
+            None => format!(
+                "Emptied and removed, as requested: {osds}. To keep one: osd-migrate -n NAMESPACE keep {first}"
+            ),
+            Some(switch) => format!(
+                "Emptied and removed, because {switch} is on: {osds}. To keep one: run with --skip {first} (value \
+                 run.skip)"
+            ),
+        })
+    };
+    [Cause::Request, Cause::Directory, Cause::Out].into_iter().filter_map(of)
 }
 
 /// Names the OSDs to migrate that are emptied before their stop.
@@ -248,7 +256,7 @@ pub fn plan_json(plan: &Plan<'_>) -> Value {
                 "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
-            "removal": line.removal,
+            "removal": line.removal.map(|(_, disk)| disk),
             "emptied": line.emptied.as_ref().map(|emptied| json!({
                 "movedBytes": emptied.moved_bytes,
                 "fullest": emptied.fullest.map(|(osd, percent)| json!({ "osd": osd, "percent": percent })),

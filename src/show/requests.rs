@@ -10,7 +10,7 @@ use crate::domain::commands::{REMOVE_CONFIRMED, RUN_REMOVALS};
 use crate::domain::gate::names;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
-use crate::domain::removal::{DiskAfter, Removal, RemovalRequest, Requests};
+use crate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest, Requests};
 use crate::domain::undeclared::Found;
 use crate::domain::units::size;
 use crate::layout::{Rows, Width};
@@ -204,6 +204,11 @@ pub(super) fn becomes(disk: DiskAfter) -> &'static str {
         DiskAfter::Mark => "is wiped and marked",
         DiskAfter::Leave => "stays as it is",
     }
+}
+
+/// Returns why an OSD is removed.
+pub(super) fn removed_by(cause: Cause) -> &'static str {
+    cause.switch().unwrap_or("removal requested")
 }
 
 /// Returns the answer of `keep` about OSDs that stay; the removal of some of them had begun.

@@ -17,7 +17,7 @@ use crate::show::disks;
 use crate::show::document::API_VERSION;
 use crate::show::fence::{fence_text, fenced_since};
 use crate::show::progress::{progress_json, progress_lines, said_json};
-use crate::show::requests::{StoredRequests, requests_json, requests_text};
+use crate::show::requests::{StoredRequests, removed_by, requests_json, requests_text};
 use crate::show::table::{age, quarantined_text};
 
 /// Content of `status`.
@@ -236,7 +236,8 @@ fn emptying_json(record: &Record, status: &Status<'_>) -> Option<Value> {
 
 /// Returns why an OSD is in progress.
 fn why(record: &Record) -> String {
-    if record.is_removal() { "removal requested".to_owned() } else { record.class.to_string() }
+    let removal = record.removal().map(|removal| removed_by(removal.cause).to_owned());
+    removal.unwrap_or_else(|| record.class.to_string())
 }
 
 /// Returns the last saved milestone of a record in words, and its time.

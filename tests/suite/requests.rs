@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use serde_json::json;
 
 use osd_migrate::domain::estimate::{Rate, Totals};
@@ -11,7 +12,7 @@ use osd_migrate::domain::observation::{Emptiable, OnPvcs};
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::preview::{self, Line, Now};
-use osd_migrate::domain::removal::{DiskAfter, Removal, RemovalRequest};
+use osd_migrate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest};
 use osd_migrate::layout::Width;
 use osd_migrate::show::{self, Asked, By, Status, StoredRequests, ToRemove};
 
@@ -78,6 +79,35 @@ fn plan_shows_the_removal_before_the_migrations() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(!text.contains("Emptied before the stop"), "{text}");
+}
+
+#[test]
+fn plan_and_status_name_the_switch_that_removes_an_osd() {
+    let out = World::new().with(|w| {
+        (w.policy.removals, w.policy.remove_out) = (true, Some(TimeDelta::minutes(60)));
+        let since = w.seen.at - TimeDelta::minutes(61);
+        let slot = w.slot(CONFORMING);
+        (slot.up, slot.is_in, slot.down_since) = (false, false, Some(since));
+    });
+    let text = table(&out);
+    for expected in [
+        "  run.removeOut ",
+        "\nEmptied and removed, because run.removeOut is on: osd.1 (its disk stays as it is). To keep one: run with \
+         --skip osd.1 (value run.skip)",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let mut world = removing(CONFORMING, DiskAfter::Wipe);
+    world.seen.kube.requests.removals.clear();
+    let removal = Removal { cause: Cause::Directory, ..Removal::default() };
+    world.record(CONFORMING).strategy = Strategy::Removal(removal);
+    let expected =
+        "because run.dropDirectories is on: osd.1 (its directory is deleted). To keep one: run with --skip";
+    let (plan, (status, _)) = (table(&world), status(&world, &stored(&world)));
+    assert!(plan.contains(expected) && status.contains("  run.dropDirectories "), "{plan}\n{status}");
+    for text in [text, plan, status] {
+        assert!(!text.contains("requested") && !text.contains("NAMESPACE keep"), "{text}");
+    }
 }
 
 #[test]

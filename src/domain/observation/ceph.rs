@@ -141,7 +141,7 @@ pub struct Slot {
     pub up_from: Epoch,
     /// Epoch in which the daemon last went down.
     pub down_at: Epoch,
-    /// When the daemon last went down (`osd_xinfo.down_stamp`). None if it never did, or that is not known.
+    /// Since when the daemon has been down at least. None if it is up, or that is not known.
     pub down_since: Option<DateTime<Utc>>,
     /// Per-OSD flag `noout` is set.
     pub noout: bool,

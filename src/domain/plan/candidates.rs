@@ -32,7 +32,9 @@ pub fn refused(view: View<'_>) -> Vec<(OsdId, Refusal)> {
 
 /// Returns the first candidates whose gates are open as far as the observation shows: Ceph is asked
 /// `osd ok-to-stop` for them.
-pub(super) fn asked(view: View<'_>) -> Vec<OsdId> {
+///
+/// `refused`: whether the run refuses an OSD for another cause.
+pub(super) fn asked(view: View<'_>, refused: impl Fn(OsdId) -> bool) -> Vec<OsdId> {
     /// Candidates asked in an iteration: the statistics predict the answers, so the first candidate nearly
     /// always passes.
     const AHEAD: usize = 8;
@@ -42,6 +44,7 @@ pub(super) fn asked(view: View<'_>) -> Vec<OsdId> {
             && !own.is_to_be_emptied(*osd, view.policy.empty)
             && may_begin(*osd, view)
             && view.node_of(*osd).is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
+            && !refused(*osd)
     };
     candidates(view).into_iter().map(|(osd, _)| osd).filter(is_open).take(AHEAD).collect()
 }
@@ -49,12 +52,14 @@ pub(super) fn asked(view: View<'_>) -> Vec<OsdId> {
 /// Returns the first candidate that is to be emptied: Ceph is asked whether it can be.
 ///
 /// The question is expensive, so it is asked only if no other gate is shut.
-pub(super) fn asked_to_be_emptied(view: View<'_>) -> Option<OsdId> {
+///
+/// `refused`: whether the run refuses an OSD for another cause.
+pub(super) fn asked_to_be_emptied(view: View<'_>, refused: impl Fn(OsdId) -> bool) -> Option<OsdId> {
     if view.policy.empty == Empty::Never {
         return None;
     }
     let own = Own::of(&gate::accepted(view), view.seen);
-    let first = first_to_be_emptied(&own, view)?;
+    let first = to_be_emptied(&own, view).find(|osd| !refused(*osd))?;
     (for_all(&own, view) == Gate::Open).then_some(first)
 }
 
@@ -62,12 +67,17 @@ pub(super) fn asked_to_be_emptied(view: View<'_>) -> Option<OsdId> {
 ///
 /// `plan` asks Ceph about it before a run may begin: a person confirms the run by what it costs.
 pub fn first_to_be_emptied(own: &Own<'_>, view: View<'_>) -> Option<OsdId> {
-    let is_open = |osd: &OsdId| {
+    to_be_emptied(own, view).next()
+}
+
+/// Returns the candidates that are to be emptied, as far as their own gates are open.
+fn to_be_emptied(own: &Own<'_>, view: View<'_>) -> impl Iterator<Item = OsdId> {
+    let is_open = move |osd: &OsdId| {
         own.is_to_be_emptied(*osd, view.policy.empty)
             && may_begin(*osd, view)
             && view.node_of(*osd).is_some_and(|node| own.gate(*osd, node) == Gate::Open)
     };
-    candidates(view).into_iter().map(|(osd, _)| osd).find(is_open)
+    candidates(view).into_iter().map(|(osd, _)| osd).filter(is_open)
 }
 
 fn may_begin(osd: OsdId, view: View<'_>) -> bool {

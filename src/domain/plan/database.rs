@@ -41,7 +41,13 @@ pub(super) fn next(candidate: Candidate, view: View<'_>) -> Result<Next, Reason>
     Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
 }
 
-fn given(osd: OsdId, node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Result<DbDevice, Reason> {
+/// Returns the device for the OSD's database, or why there is none.
+pub(super) fn given(
+    osd: OsdId,
+    node: &NodeName,
+    inventory: &NodeInventory,
+    view: View<'_>,
+) -> Result<DbDevice, Reason> {
     let mut processed = available::process(node, inventory, view);
     let not_asked = || Err("a database on another device is no longer declared".to_owned());
     let found = processed.databases.remove(&osd).unwrap_or_else(not_asked);

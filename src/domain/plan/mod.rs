@@ -30,6 +30,7 @@ mod end;
 mod existing_osd;
 mod in_progress;
 mod inventories;
+mod lacks_disk;
 mod lost_ledger;
 mod new_on_pvc;
 mod new_osd;

@@ -8,6 +8,7 @@ use super::approved::changed;
 use super::candidates::{candidates, for_all};
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
+use super::lacks_disk::lacks_its_disk;
 use super::rest::Rest;
 use super::{database, directory};
 use crate::domain::classify;
@@ -78,6 +79,10 @@ impl Pass<'_> {
         if let Some(reason) = changed(osd, self.view) {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
+        }
+        // It is refused, whatever the other gates say.
+        if lacks_its_disk(osd, self.view) {
+            return self.begin(candidate);
         }
         // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::lacks_disk::lacks_its_disk;
 use super::wanted::is_wanted;
 use super::{candidates, removals, tolerate};
 use crate::domain::act::Deploy;
@@ -44,8 +45,9 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     }
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
+    let refused = |osd: OsdId| lacks_its_disk(osd, view);
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
-    let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
+    let next = open.is_empty().then(|| candidates::asked(view, refused)).into_iter().flatten();
     let steps: Vec<Step<'_>> = steps(view).collect();
     let removable = match steps.as_slice() {
         [] => removals::asked(view),
@@ -69,7 +71,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         safe_to_destroy: steps.iter().filter_map(Step::asks_safe_to_destroy).collect(),
         emptiable: match steps.as_slice() {
             [] if !removable.is_empty() => None,
-            [] => candidates::asked_to_be_emptied(view),
+            [] => candidates::asked_to_be_emptied(view, refused),
             steps => steps.iter().find_map(Step::asks_emptiable),
         },
         removable,

@@ -165,8 +165,8 @@ fn is_final(gate: &Gate) -> bool {
 /// Returns the OSDs to remove that have no record and are selected for this run.
 fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, RemovalRequest)> {
     let requested = requested(view).map(|(osd, request)| (osd, request.clone()));
-    let others =
-        unrequested::all(view).into_iter().filter(move |(osd, _)| view.removal_request(*osd).is_none());
+    let others = unrequested::all(view).into_iter().map(|(osd, _, request)| (osd, request));
+    let others = others.filter(move |(osd, _)| view.removal_request(*osd).is_none());
     let all = requested.chain(others);
     all.filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
 }

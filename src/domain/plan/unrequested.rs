@@ -18,8 +18,8 @@ use crate::domain::osd::{Kind, OsdId};
 use crate::domain::removal::{Cause, DiskAfter, RemovalRequest};
 use crate::domain::view::View;
 
-/// Returns the OSDs that the switches of this run remove, as if each had been requested.
-pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
+/// Returns the OSDs that the switches of this run remove, each with why, and as if it had been requested.
+pub fn all(view: View<'_>) -> Vec<(OsdId, Cause, RemovalRequest)> {
     // `plan` has the inventories of all nodes at once, and no node at work.
     let is_plan = view.policy.run.starts_with(OF_PLAN) && view.policy.drop_directories;
     let of_plan = if is_plan { directory_disk::assigned(migrated(view), view) } else { BTreeMap::default() };
@@ -28,11 +28,12 @@ pub fn all(view: View<'_>) -> Vec<(OsdId, RemovalRequest)> {
         cause(*osd, view).or_else(|| (needs(osd) && drops_directories(view)).then_some(Cause::Directory))
     };
     let request = |(osd, slot): (&OsdId, &Slot)| {
-        let disk = match cause(osd)? {
+        let cause = cause(osd)?;
+        let disk = match cause {
             Cause::Request | Cause::Directory => DiskAfter::Wipe,
             Cause::Out => DiskAfter::Leave,
         };
-        Some((*osd, RemovalRequest { disk, ..RemovalRequest::of(slot.fsid?) }))
+        Some((*osd, cause, RemovalRequest { disk, ..RemovalRequest::of(slot.fsid?) }))
     };
     view.seen.ceph.slots.iter().filter_map(request).collect()
 }

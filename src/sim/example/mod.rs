@@ -35,7 +35,7 @@ pub use removal::{
     directory_with_a_disk, directory_without_a_disk, out_for, removal, removal_alongside_rook,
     removal_and_migration, removal_of_a_directory, removal_of_a_node, removal_of_a_node_with_one_pg,
     removal_of_a_selected_disk, removal_of_two_replicas, removal_to, removal_under_a_rook_that_weighs,
-    removal_without_a_place,
+    removal_without_a_place, two_directories_without_a_disk,
 };
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, cluster, fsid};

@@ -134,7 +134,16 @@ pub fn removal_of_a_directory() -> World {
 }
 
 fn in_a_directory() -> World {
-    let mut world = cluster(&[Kind::Directory, Kind::Raw, Kind::Raw, Kind::Raw], 3);
+    four_of(&[Kind::Directory, Kind::Raw, Kind::Raw, Kind::Raw])
+}
+
+/// Returns three replicas on four hosts, and two OSDs in directories of nodes without a disk for them.
+pub fn two_directories_without_a_disk() -> World {
+    four_of(&[Kind::Directory, Kind::Directory, Kind::Raw, Kind::Raw])
+}
+
+fn four_of(kinds: &[Kind]) -> World {
+    let mut world = cluster(kinds, 3);
     world.kube.declaration.storage.selection.all = Some(true);
     world.kube.declaration.storage.nodes = vec![StorageNode { name: host(0), ..StorageNode::default() }];
     world

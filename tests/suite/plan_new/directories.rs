@@ -4,6 +4,7 @@ use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::next::Halt;
 use osd_migrate::domain::osd::Weight;
+use osd_migrate::domain::policy::Empty;
 use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::sim::fsid_on;
 
@@ -157,6 +158,16 @@ fn second_directory_osd_is_refused_with_one_available_disk() {
     run.policy.run = "second".to_owned();
     assert_eq!(run.summary(), nothing_left());
     assert_eq!(run.world.disks["disk-1"].directory(), None);
+}
+
+/// Ceph is asked about one OSD at a time whether it can be emptied.
+#[test]
+fn directory_osd_without_a_disk_holds_up_no_other() {
+    let mut run = Run::of(example::two_directories_without_a_disk());
+    run.policy.empty = Empty::All;
+    let refused = run.summary().refused;
+    assert_eq!(refused.iter().map(|(osd, _)| *osd).collect::<Vec<_>>(), [OSD, OsdId(1)], "{refused:?}");
+    assert!(refused.iter().all(|(_, why)| why.contains("has no available disk")), "{refused:?}");
 }
 
 #[test]
