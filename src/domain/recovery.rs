@@ -11,7 +11,7 @@ const FIRST_WITH_MCLOCK: u32 = 17;
 
 /// Options under `mclock_scheduler`: the profile that Ceph has for this. An OSD reserves 70 % of its
 /// operations for recovery (`balanced`: 50 %), and does not limit backfills (90 %). The options of `WPQ` must
-/// not be set there: OSDs from 17.2.6 on remove `osd_max_backfills` from the config database
+/// not be set there: OSDs of newer releases remove `osd_max_backfills` from the config database
 /// (`OSD::maybe_override_options_for_qos`), and the pauses are off (`mclock-config-ref`).
 const MCLOCK: [(RecoveryOption, &str); 1] = [(RecoveryOption::OsdMclockProfile, "high_recovery_ops")];
 
