@@ -6,7 +6,6 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 unset MAKEFLAGS MAKELEVEL MFLAGS # cargo and cc must not use make's job server
 [ -d "$HOME/.cargo/bin" ] && PATH=$PATH:$HOME/.cargo/bin
 export LC_ALL=C.UTF-8
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0 # nothing is built twice there: less time, and gigabytes less
 
 # Pinned versions. They are part of the paths of the caches, which all clones on this computer share.
 CARGO_DENY=0.20.2

@@ -200,7 +200,8 @@ class World:
     def wait_for(self, job, seconds):
         return self.until(f"{job} to end", seconds, lambda: self.result(job))
 
-    def until(self, what, seconds, condition, pause=0.3):
+    def until(self, what, seconds, condition, pause=0.8):
+        """Waits for a condition. A condition starts kubectl or ceph: several labs that ask all the time need both cores."""
         seconds *= self.patience
         end = time.monotonic() + seconds
         while time.monotonic() < end:
