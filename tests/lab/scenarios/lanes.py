@@ -162,6 +162,7 @@ class Lanes:
 
     def interrupt(self):
         """Ends all scenarios, each of which removes its lab first."""
+        self.cannot = "interrupted"  # no lane begins another scenario
         with self.lock:
             children = list(self.running.values())
         for child in children:
