@@ -160,7 +160,7 @@ fn second_directory_osd_is_refused_with_one_available_disk() {
     assert_eq!(run.world.disks["disk-1"].directory(), None);
 }
 
-/// Ceph is asked about one OSD at a time whether it can be emptied.
+/// Checks that Ceph is not asked about an OSD without a disk: it is asked about one OSD at a time.
 #[test]
 fn directory_osd_without_a_disk_holds_up_no_other() {
     let mut run = Run::of(example::two_directories_without_a_disk());
