@@ -80,8 +80,9 @@ impl Pass<'_> {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }
-        // It is refused, whatever the other gates say.
-        if lacks_its_disk(osd, self.view) {
+        // Ceph was not asked about an OSD that is refused for want of a disk.
+        let is_open = self.all == Gate::Open && self.own.gate(osd, &candidate.node) == Gate::Open;
+        if is_open && lacks_its_disk(osd, self.view) {
             return self.begin(candidate);
         }
         // Ceph is asked for its consent only if all other gates are open.
