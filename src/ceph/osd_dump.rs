@@ -149,7 +149,7 @@ fn time(stamp: &str) -> Option<DateTime<Utc>> {
 /// Returns a slot.
 ///
 /// `last_change`: when an OSD last came up or went down. One that is down has been down since then at least.
-/// Its own `osd_xinfo.down_stamp` is not read: it stays what it was before, 0 or the time of an earlier
+/// The OSD's `osd_xinfo.down_stamp` is not read: it stays what it was before, 0 or the time of an earlier
 /// crash, if the OSD announces its stop or a peer finds its port closed, because the mons then write back
 /// the whole former entry with `dead_epoch` (`OSDMonitor::prepare_mark_me_down`, seen on 16.2.15).
 fn slot(entry: &OsdEntry, last_change: Option<DateTime<Utc>>) -> Slot {

@@ -27,7 +27,7 @@ pub(super) struct Brief {
     pub(super) acting: BTreeSet<OsdId>,
 }
 
-/// What is kept of the entry of a PG.
+/// Part of a PG's entry that an observation keeps.
 trait Kept<'de>: Sized {
     type Entry: Deserialize<'de>;
 

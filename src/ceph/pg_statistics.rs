@@ -34,7 +34,7 @@ pub(super) struct Kept {
     age: u32,
 }
 
-/// What has to be read in addition to states and OSDs.
+/// Statistics to read in addition to states and OSDs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// The complete statistics of the PGs in these states; of none if there are none.
