@@ -38,5 +38,5 @@ def run(world):
 
 
 def pod_uids(world):
-    pods = world.get("pods", "-l", f"ceph-osd-id={REFUSED}")["items"]
+    pods = world.get("pods", selector=f"ceph-osd-id={REFUSED}")["items"]
     return {pod["metadata"]["uid"] for pod in pods}

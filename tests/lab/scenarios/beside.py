@@ -245,13 +245,13 @@ def both(world, before, fsids):
 
 
 def end_runner(world, job):
-    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
+    pod = world.get("pods", selector=f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
     world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
 
 def restarts(world, recreated):
     """Checks by the ReplicaSets of each recreated OSD that Rook restarted it at most once."""
     for osd, fsid in world.fsids().items():
-        sets = world.get("replicasets", "-l", f"ceph-osd-id={osd}")["items"] if osd in recreated else []
+        sets = world.get("replicasets", selector=f"ceph-osd-id={osd}")["items"] if osd in recreated else []
         of_new = [one for one in sets if fsid in json.dumps(one["spec"]["template"])]
         assert osd not in recreated or 1 <= len(of_new) <= 2, (osd, [one["metadata"]["name"] for one in of_new])

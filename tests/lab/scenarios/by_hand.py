@@ -125,7 +125,7 @@ class Hand:
 def end_run(world, job, osd):
     """Ends the run as the page says, without ending its agent."""
     assert "true" in typed(world, osd, commands("First"), NAME=job)
-    world.until("the runner's pod to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
+    world.until("the runner's pod to be gone", 60, lambda: not world.get("pods", selector=f"batch.kubernetes.io/job-name={job}"))
 
 
 def begin(world, osd):
@@ -148,7 +148,7 @@ def run_until_destroyed(world, osd):
 def outlived_by_its_agent(world, osd):
     """Ends a run while its agent creates the new OSD. The agent completes it, and nothing starts the OSD."""
     job = begin(world, osd)
-    agent = lambda: world.list("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild")  # noqa: E731
+    agent = lambda: world.list("pods", selector=f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild")  # noqa: E731
     phase = lambda: [pod["status"]["phase"] for pod in agent()]  # noqa: E731
     world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
     end_run(world, job, osd)
@@ -208,7 +208,7 @@ def started(world, osd, values):
 
 def stopped(world, osd):
     """Restores an OSD that is stopped, whose pod is not deleted yet because of a finalizer."""
-    pod = world.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
+    pod = world.get("pods", selector=f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
     finalizers = lambda names: world.kubectl("patch", "pod", pod, "-p", json.dumps({"metadata": {"finalizers": names}}))  # noqa: E731
     finalizers(["lab.local/blocked"])
     job = begin(world, osd)

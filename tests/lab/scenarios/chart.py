@@ -214,7 +214,7 @@ def preflight_refuses(world):
 
 
 def helm_revision(world):
-    secrets = [item["metadata"]["labels"] for item in world.get("secrets", "-l", "owner=helm,name=osd-migrate")["items"]]
+    secrets = [item["metadata"]["labels"] for item in world.get("secrets", selector="owner=helm,name=osd-migrate")["items"]]
     return max(int(labels["version"]) for labels in secrets)
 
 
@@ -245,7 +245,7 @@ def by_upgrade(world):
     world.say(f"helm returned after {time.monotonic() - began:.1f} s, {job} is running")
     world.until("osd.0 to be stopped", 90, lambda: stopped(world, 0))
     uid = world.get("job", job)["metadata"]["uid"]
-    pods = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
+    pods = [pod["metadata"]["uid"] for pod in world.get("pods", selector=f"batch.kubernetes.io/job-name={job}")["items"]]
     refused = helm(world, "uninstall", code=1)
     assert "osd-migrate-uninstall" in refused and world.get("cronjob", "osd-migrate"), refused
     assert "in progress: osd.0" in refused and f"osd-migrate -n {NAMESPACE} cancel" in refused, f"Helm prints no reason: {refused}"
@@ -255,7 +255,7 @@ def by_upgrade(world):
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}"])
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     there = world.get("job", job)
-    now = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
+    now = [pod["metadata"]["uid"] for pod in world.get("pods", selector=f"batch.kubernetes.io/job-name={job}")["items"]]
     assert there["metadata"]["uid"] == uid and now == pods, f"the run was disturbed: pods {pods}, then {now}"
     assert [record["osd"] for record in world.closed()] == [0], world.closed()
     world.say("helm upgrade: osd.0 is migrated, an upgrade meanwhile did not disturb the run")
@@ -297,7 +297,7 @@ def cluster_status(world):
 def drained(world, job):
     """Evicts the runner while an OSD is stopped: the Job creates another pod, and does not count a failure."""
     world.until("osd.1 to be stopped", 120, lambda: stopped(world, 1))
-    pods = lambda: world.list("pods", "-l", f"batch.kubernetes.io/job-name={job}")
+    pods = lambda: world.list("pods", selector=f"batch.kubernetes.io/job-name={job}")
     [first] = [pod["metadata"]["name"] for pod in pods()]
     said = world.evict(first)
     assert not said, said
@@ -342,7 +342,7 @@ def operator_elsewhere(world):
         world.delete("osd-migrate-uninstall")
         run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     world.delete(job)
-    world.until("its pods to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
+    world.until("its pods to be gone", 60, lambda: not world.get("pods", selector=f"batch.kubernetes.io/job-name={job}"))
     world.say(f"an operator in {ELSEWHERE}, and no value that names it: no OSD is recorded")
     return operator
 

@@ -156,9 +156,9 @@ def refused(world, job, osd, foreign, sha, name, word):
 
 def expect_no_key(world, osd):
     """Checks that no Secret with the bootstrap-osd key is left, and that the node Jobs of a quarantined OSD have logs."""
-    gone = lambda: not world.get("secrets", "-l", OWN_LABEL)  # noqa: E731
+    gone = lambda: not world.get("secrets", selector=OWN_LABEL)  # noqa: E731
     world.until("the Secrets of its node Jobs to be deleted", 60, gone)
-    jobs = [job["metadata"]["name"] for job in world.get("jobs", "-l", f"{OWN_LABEL},osd-migrate.io/osd={osd}")["items"]]
+    jobs = [job["metadata"]["name"] for job in world.get("jobs", selector=f"{OWN_LABEL},osd-migrate.io/osd={osd}")["items"]]
     assert jobs and all(world.kubectl("logs", f"job/{job}") for job in jobs), jobs
     world.say(f"no Secret of osd-migrate is left; {', '.join(jobs)} have logs")
 

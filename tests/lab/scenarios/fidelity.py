@@ -12,11 +12,11 @@ import errno
 import json
 import os
 import struct
-import subprocess
 import threading
 import time
 
-from .world import HERE, LAB
+from .sessions import Ceph
+from .world import HERE
 
 FIXTURES = os.path.join(HERE, "..", "suite", "fixtures", "fidelity")
 SCRIPTS = ["slot.txt", "volume.txt"]  # in this order: the second continues where the first ends
@@ -70,32 +70,6 @@ def play(real, name, wrong):
     return count
 
 
-class Session:
-    """A separate session with the cluster, in the lab's network."""
-
-    def __init__(self):
-        command = [LAB, "on", "adm", "in-release", "/usr/bin/python3", os.path.join(HERE, "py", "commands.py")]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def send(self, daemon, prefix, given="", **arguments):
-        self.process.stdin.write(json.dumps([daemon, dict(arguments, prefix=prefix), given]) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{prefix}: the session ended")
-        return json.loads(line)
-
-    def read(self, prefix, daemon="mon", **arguments):
-        status, answer, words = self.send(daemon, prefix, **arguments)
-        if status:
-            raise RuntimeError(f"{prefix}: {words}")
-        return answer
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(30)
-
-
 def named(status):
     return "ok" if status >= 0 else errno.errorcode[-status]
 
@@ -114,7 +88,7 @@ class Watch(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.session, self.ended = Session(), threading.Event()
+        self.session, self.ended = Ceph(), threading.Event()
         self.states, self.combined, self.contradictions, self.longest = set(), set(), [], 0.0
 
     def run(self):
@@ -172,7 +146,7 @@ class Real:
     """A real Ceph, with the commands of the scripts as methods."""
 
     def __init__(self, world):
-        self.world, self.session, self.watch = world, Session(), Watch()
+        self.world, self.session, self.watch = world, Ceph(), Watch()
         self.began = time.monotonic()
         self.letters, self.keys, self.by_hand, self.disks, self.labels = {}, {}, set(), {}, {}
 
@@ -375,7 +349,7 @@ class Real:
             self.kill(osd)
         else:
             self.world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=0")
-            self.until(f"the pod of osd.{osd} to be gone", 60, lambda: not self.world.get("pods", "-l", f"ceph-osd-id={osd}"))
+            self.until(f"the pod of osd.{osd} to be gone", 60, lambda: not self.world.get("pods", selector=f"ceph-osd-id={osd}"))
         self.until(f"osd.{osd} to be down", 60, lambda: not (self.slot(osd) or {"up": 0})["up"])
         return "ok"
 

@@ -117,7 +117,7 @@ class SuspendedAgent:
 
     def job(self):
         selector = f"osd-migrate.io/osd={self.osd},osd-migrate.io/task=rebuild"
-        found = self.world.get("jobs", "-l", selector)
+        found = self.world.get("jobs", selector=selector)
         return found and found["items"][0]["metadata"]["name"]
 
     def wake(self):
@@ -306,7 +306,7 @@ def frozen_pod(world, osd):
     """
     first = world.start("frozen-pod", [*RUN, f"osd.{osd}"])
     world.until(f"osd.{osd} to be stopped", 60, lambda: "stop" in world.milestones(osd), pause=0.1)
-    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={first}")["items"][0]
+    pod = world.get("pods", selector=f"batch.kubernetes.io/job-name={first}")["items"][0]
     host, name, pattern = pod["spec"]["nodeName"], pod["metadata"]["name"], "^/opt/osd-migrate/osd-migrate run"
     world.lab("on", host, "pkill", "-STOP", "-f", pattern)
     second = world.start("too-early", [*RUN, f"osd.{osd}"])

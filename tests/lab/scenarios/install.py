@@ -31,7 +31,7 @@ def on_running_lab(world):
 
     said = laptop.types(install)
     assert "Nothing was changed." in said and world.get("cronjob", "osd-migrate")["spec"]["suspend"], said
-    assert not world.list("pods", "-l", "app.kubernetes.io/name=osd-migrate"), "the installation started a pod"
+    assert not world.list("pods", selector="app.kubernetes.io/name=osd-migrate"), "the installation started a pod"
     said = laptop.types(plugin)
     assert "Installed plugin: osd-migrate" in said, said
     said = laptop.types(plan)

@@ -28,7 +28,7 @@ class Rotation:
         world.kubectl("create", "-f", "-", stdin=json.dumps(job))
 
     def pods(self):
-        return self.world.list("pods", "-l", f"batch.kubernetes.io/job-name={self.name}")
+        return self.world.list("pods", selector=f"batch.kubernetes.io/job-name={self.name}")
 
     def node(self):
         """Returns the node of its pod, or None if the pod waits for one."""
@@ -68,7 +68,7 @@ def holds_back(world, job):
     world.say(f"a rotation is running: {line}")
     rotation.ends()
     world.until(f"osd.{osd} to be down", 120, lambda: "down" in world.milestones(osd), pause=0.1)
-    world.until("its pod to be gone", 120, lambda: not world.list("pods", "-l", f"app=rook-ceph-osd,ceph-osd-id={osd}"))
+    world.until("its pod to be gone", 120, lambda: not world.list("pods", selector=f"app=rook-ceph-osd,ceph-osd-id={osd}"))
     later = Rotation(world, osd, 29412000)
     world.until("the scheduler to find no node for another rotation", 60, later.waits)
     assert "new" not in world.milestones(osd) and not later.node(), world.milestones(osd)

@@ -77,7 +77,7 @@ def delete_pods(world, selector):
 
 
 def restart_a_kubelet(world, _job):
-    pods = world.get("pods", "-l", "app.kubernetes.io/name=osd-migrate")["items"]
+    pods = world.get("pods", selector="app.kubernetes.io/name=osd-migrate")["items"]
     hosts = sorted(pod["spec"].get("nodeName", "h1") for pod in pods if pod["status"].get("phase") == "Running")
     world.lab("restart", hosts[0] if hosts else "h1", "kubelet")
 

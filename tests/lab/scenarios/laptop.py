@@ -49,7 +49,7 @@ def expect_a_run_to_be_followed(world):
     """Checks that Ctrl-C does not end a run, and that `follow` prints the log of its Job again."""
     world.command("pause")
     job = world.command("run", "--confirm", "yes-really-migrate-osds", "--detach").strip()
-    pods = lambda: [p["metadata"]["name"] for p in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]  # noqa: E731
+    pods = lambda: [p["metadata"]["name"] for p in world.get("pods", selector=f"batch.kubernetes.io/job-name={job}")["items"]]  # noqa: E731
     follow = subprocess.Popen([LAB, "net", world.binary, "-n", NAMESPACE, "follow", job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     first = world.until("the pod of the run", 60, pods)[0]
     world.until("the run to have begun", 60, lambda: "finished" in world.log(job) or "paused" in world.log(job))

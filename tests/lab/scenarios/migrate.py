@@ -124,7 +124,7 @@ def expect_eviction_refused(world, why):
 
 
 def stopped_osds(world):
-    osds = world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
+    osds = world.get("deployments", selector="app=rook-ceph-osd")["items"]
     found = [one["metadata"] for one in osds if "osd-migrate.io/stopped" in one["metadata"].get("annotations", {})]
     return [int(one["labels"]["ceph-osd-id"]) for one in found]
 

@@ -79,7 +79,7 @@ def shown_by_kubernetes(world, pvcs):
     for osd, pvc in pvcs.items():
         assert dump[osd]["up"] and dump[osd]["in"], dump[osd]
         assert world.get("pvc", pvc)["status"]["phase"] == "Bound", pvc
-        pod = world.get("pods", "-l", f"ceph.rook.io/pvc={pvc},app=rook-ceph-osd")["items"][0]
+        pod = world.get("pods", selector=f"ceph.rook.io/pvc={pvc},app=rook-ceph-osd")["items"][0]
         assert metadata[osd]["pod_name"] == pod["metadata"]["name"], (metadata[osd], pod["metadata"]["name"])
         assert metadata[osd]["bluefs_dedicated_db"] == str(int(osd == WITH_DB)), metadata[osd]
     world.say(f"{len(pvcs)} OSDs on PVCs are up and in, in the pods that Ceph names")

@@ -134,7 +134,7 @@ def seeded_moments(rng, count):
 def kill_agent_pod(world):
     """Kills the pod of an agent; it may not be created yet."""
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not world.list("pods", "-l", "osd-migrate.io/task"):
+    while time.monotonic() < deadline and not world.list("pods", selector="osd-migrate.io/task"):
         time.sleep(0.2)
     kills.delete_pods(world, "osd-migrate.io/task")
 

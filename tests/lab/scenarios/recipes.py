@@ -99,7 +99,7 @@ def stop_and_purge(world, watch):
 
 def delete_deployment(world):
     world.kubectl("delete", "deployment", f"rook-ceph-osd-{OSD}")
-    world.until("its pod to be gone", 90, lambda: not world.list("pods", "-l", f"ceph-osd-id={OSD}"))
+    world.until("its pod to be gone", 90, lambda: not world.list("pods", selector=f"ceph-osd-id={OSD}"))
 
 
 # ---- what is measured

@@ -15,7 +15,7 @@ def folders(world, fsid):
 
 def create_folders(world, fsids):
     """Creates the folders as Rook and ceph-volume do, one of them with another file."""
-    nodes = {int(daemon["metadata"]["labels"]["ceph-osd-id"]): daemon["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] for daemon in world.get("deployments", "-l", "app=rook-ceph-osd")["items"]}
+    nodes = {int(daemon["metadata"]["labels"]["ceph-osd-id"]): daemon["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] for daemon in world.get("deployments", selector="app=rook-ceph-osd")["items"]}
     cluster = world.ceph("status")["fsid"]
     for osd in (GOES, STAYS):
         folder = os.path.join(world.folder(), "h", nodes[osd], "rook", "rook-ceph", f"{cluster}_{fsids[osd]}")

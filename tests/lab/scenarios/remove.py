@@ -230,7 +230,7 @@ def absent(world, osd):
     assert name not in [device["name"] for device in crush["devices"]], f"{name} is in CRUSH"
     assert name not in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]], f"{name} has a key"
     assert not world.get("deployment", f"rook-ceph-osd-{osd}"), f"{name} has a Deployment"
-    world.until(f"the pod of {name} to be gone", 30, lambda: not world.list("pods", "-l", f"ceph-osd-id={osd}"))
+    world.until(f"the pod of {name} to be gone", 30, lambda: not world.list("pods", selector=f"ceph-osd-id={osd}"))
 
 
 def nothing_left(world):

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import namedtuple
 
-from .fidelity import Session
+from .sessions import Ceph
 
 # `names`: PGs that name the OSD in their up or acting set. `held`: bytes of those that it serves.
 # `lacking`: PGs that lack a replica, with their states. `clean`: whether all PGs are active+clean.
@@ -19,7 +19,7 @@ class Background(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.session, self.ended = Session(), threading.Event()
+        self.session, self.ended = Ceph(), threading.Event()
 
     def __enter__(self):
         self.start()

@@ -74,10 +74,10 @@ class Rook:
         self.world.kubectl("delete", "configmap", "rook-ceph-pdbstatemap", "--ignore-not-found")
 
     def runs(self):
-        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator", *self.there))
+        return bool(self.world.get("pods", selector="app=rook-ceph-operator", namespace=self.there[1]))
 
     def replicas(self):
-        return self.world.get("deployment", "rook-ceph-operator", *self.there)["spec"]["replicas"]
+        return self.world.get("deployment", "rook-ceph-operator", namespace=self.there[1])["spec"]["replicas"]
 
     def check(self):
         """Writes Ceph's status into the CephCluster each minute, fenced or not, and the image that it uses."""
@@ -145,7 +145,7 @@ class Rook:
         It uses a list of OSDs that it read before the delay.
         """
         self.touch()
-        found = [one["metadata"]["name"] for one in self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]]
+        found = [one["metadata"]["name"] for one in self.world.get("deployments", selector="app=rook-ceph-osd")["items"]]
         slots = self.world.ceph("osd", "dump")["osds"]
         self.pause(DELAY)
         self.prepare()
@@ -165,7 +165,7 @@ class Rook:
         Deployment does not have the label. It observes when OSDs or PGs change, and again after a while if its
         PodDisruptionBudget does not exist, allows no eviction or excludes OSDs.
         """
-        osds = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
+        osds = self.world.get("deployments", selector="app=rook-ceph-osd")["items"]
         found = [(one["metadata"]["labels"], one["status"]) for one in osds]
         if any(HOST not in labels for labels, _ in found):
             return
@@ -240,7 +240,7 @@ class Rook:
             job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
             self.world.kubectl("create", "-f", "-", stdin=json.dumps(job))
         for _ in range(120):
-            jobs = self.world.list("jobs", "-l", "app=rook-ceph-osd-prepare")
+            jobs = self.world.list("jobs", selector="app=rook-ceph-osd-prepare")
             if all(job["status"].get("succeeded") for job in jobs):
                 return
             self.pause(0.5)

@@ -17,7 +17,7 @@ def kill_osd(world, osd):
     deployment = f"rook-ceph-osd-{osd}"
     world.kubectl("scale", "deployment", deployment, "--replicas=0")
     world.until(f"osd.{osd} to be down", 60, lambda: not slot(world, osd)["up"])
-    world.until("its pod to be gone", 60, lambda: not world.get("pods", "-l", f"ceph-osd-id={osd}"))
+    world.until("its pod to be gone", 60, lambda: not world.get("pods", selector=f"ceph-osd-id={osd}"))
     world.lab("pull", f"osd{osd}")
     world.kubectl("scale", "deployment", deployment, "--replicas=1")
     world.lab("ceph", "osd", "out", str(osd))

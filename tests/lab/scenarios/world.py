@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from . import NAMESPACE, rights
+from . import NAMESPACE, rights, sessions
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
@@ -52,6 +52,7 @@ class World:
         self.hosts = []
         self.may_be_refused = set()  # (account, verb, group, resource) that this scenario expects to be refused
         self.patience = patience  # factor of all timeouts
+        self.sessions = sessions.Sessions()
 
     # ---- output
 
@@ -111,6 +112,7 @@ class World:
             process.kill()
             process.wait()
         self.background.clear()
+        self.sessions.close()
         self.lab("down", check=False)
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
@@ -131,17 +133,16 @@ class World:
     def kubectl(self, *args, **more):
         return self.lab("kubectl", "-n", NAMESPACE, *args, **more).stdout
 
-    def get(self, *args):
-        """Returns an object, or None if it does not exist."""
-        done = self.lab("kubectl", "-n", NAMESPACE, "get", *args, "-o", "json", "--ignore-not-found")
-        return json.loads(done.stdout) if done.stdout.strip() else None
+    def get(self, kinds, name=None, selector=None, namespace=NAMESPACE):
+        """Returns an object, or a list of the objects of one or more kinds; None if it does not exist, or none exists."""
+        return self.sessions.kubernetes(lambda session: session.get(kinds, name, selector, namespace))
 
-    def list(self, *args):
-        """Returns the objects of a kind; kubectl prints nothing if there are none."""
-        return (self.get(*args) or {"items": []})["items"]
+    def list(self, kinds, selector=None):
+        """Returns the objects of a kind."""
+        return (self.get(kinds, selector=selector) or {"items": []})["items"]
 
-    def ceph(self, *args):
-        return json.loads(self.lab("ceph", *args, "-f", "json").stdout)
+    def ceph(self, *words):
+        return self.sessions.ceph(lambda session: session.typed(*words))
 
     # ---- the Job
 
@@ -190,7 +191,7 @@ class World:
             return None
         codes = [
             (state["terminated"]["finishedAt"], state["terminated"]["exitCode"])
-            for pod in self.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]
+            for pod in self.get("pods", selector=f"batch.kubernetes.io/job-name={job}")["items"]
             for container in pod["status"].get("containerStatuses", [])
             for state in [container.get("state", {})]
             if "terminated" in state
@@ -200,8 +201,8 @@ class World:
     def wait_for(self, job, seconds):
         return self.until(f"{job} to end", seconds, lambda: self.result(job))
 
-    def until(self, what, seconds, condition, pause=0.8):
-        """Waits for a condition. A condition starts kubectl or ceph: several labs that ask all the time need both cores."""
+    def until(self, what, seconds, condition, pause=0.4):
+        """Waits for a condition. Some conditions start kubectl, which takes 0.2 s of one core."""
         seconds *= self.patience
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -332,7 +333,7 @@ class World:
 
     def eviction(self, osd):
         """Returns the API server's reason for refusing to evict an OSD's pod, or nothing; it is a dry run."""
-        return self.evict(self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"], dry_run=True)
+        return self.evict(self.get("pods", selector=f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"], dry_run=True)
 
     def evict(self, pod, dry_run=False):
         """Evicts a pod, as a drain does, and returns the API server's reason for refusing, or nothing."""
