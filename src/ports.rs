@@ -1,5 +1,6 @@
 //! Ports of the loop. `live` implements them with Ceph and Kubernetes, the tests with a simulation.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -8,6 +9,7 @@ use crate::domain::act::Act;
 use crate::domain::history::{Course, Entry};
 use crate::domain::ledger::{Ledger, Record, Unreadable};
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 
 /// Severity of a failure.
@@ -45,6 +47,15 @@ pub trait Cluster {
         &mut self,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
+    /// Observes what changes while a run waits; the rest is of the last observation.
+    ///
+    /// A run may only wait by it. `in_progress`: OSDs of which nothing may be old. `None`: a complete
+    /// observation is due.
+    fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> impl Future<Output = Result<Option<Observation>, Failure>>;
     /// Does one act.
     ///
     /// The answer is not interpreted: the next observation decides.

@@ -1,5 +1,7 @@
 //! The only loop, and the only sleep. An iteration observes everything, decides, does one thing, reports it,
 //! and forgets it. Starting a run is therefore the same as resuming one.
+//!
+//! While a run waits, it observes a part (`docs/development/adr/0041-partial-observations.md`).
 
 use std::time::Duration;
 
@@ -93,10 +95,12 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let mut blind = 0;
         let mut done_at = self.clock.now();
         // According to the last ledger that was read.
-        let mut stopped = Vec::new();
+        let (mut stopped, mut waits) = (Vec::new(), false);
         loop {
             let began = self.clock.now();
-            match self.iteration(policy, &mut stopped).await {
+            let iteration = self.iteration(policy, &mut stopped, waits).await;
+            waits = matches!(iteration, Ok(Iteration::Pause));
+            match iteration {
                 Ok(Iteration::Again) => (blind, done_at) = (0, self.clock.now()),
                 Ok(Iteration::Pause) => {
                     blind = 0;
@@ -154,10 +158,14 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     }
 
     /// Loads, observes, decides, does one thing, and reports it.
+    ///
+    /// `waits`: the iteration before did nothing, so that this one may find by a partial observation that the
+    /// run still waits.
     async fn iteration(
         &mut self,
         policy: &Policy,
         stopped: &mut Vec<Stopped>,
+        waits: bool,
     ) -> Result<Iteration, RunError> {
         match self.lease.acquire().await.map_err(RunError::Observe)? {
             Tenure::Mine => {}
@@ -173,6 +181,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
         let crash_loop = plan::crash_loop(policy, &ledger);
+        if waits && crash_loop.is_none() && self.still_waits(policy, &ledger).await? {
+            return Ok(Iteration::Pause);
+        }
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let seen = match (self.cluster.observe(ask).await, &crash_loop) {
             (Ok(seen), _) => seen,
@@ -214,6 +225,19 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             }
             Next::Halt(halt) => Ok(self.halted(halt).await),
         }
+    }
+
+    /// Observes partly, and reports what the run waits for.
+    ///
+    /// Returns false if it may have to do something: only a complete observation decides that.
+    async fn still_waits(&mut self, policy: &Policy, ledger: &Ledger) -> Result<bool, RunError> {
+        let in_progress = ledger.records.keys().copied().collect();
+        let ask = |seen: &_| plan::questions(policy, ledger, seen);
+        let seen = self.cluster.observe_partly(&in_progress, ask).await.map_err(RunError::Observe)?;
+        let Some(seen) = seen else { return Ok(false) };
+        let Next::Wait(wait) = plan::plan(policy, ledger, &seen) else { return Ok(false) };
+        self.audience.report(Event::Waiting { wait: &wait, policy, ledger, seen: &seen }).await;
+        Ok(true)
     }
 
     /// Writes the history of a record before the save that closes it: a kill between the two loses nothing.

@@ -1,24 +1,17 @@
 //! Observation of Ceph: everything that an iteration needs of mons and mgr.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{MutexGuard, PoisonError};
 
 use crate::ceph::error::CephError;
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::OsdMap;
 use crate::ceph::pg_statistics::{Kept, Missing};
-use crate::ceph::session::Ceph;
-use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, osd_stat, pg_dump, versions};
+use crate::ceph::session::{Ceph, lock};
+use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, versions};
 use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::shared::Shared;
 use crate::memory;
-
-/// Number of tries to read map and CRUSH in one epoch.
-///
-/// Reading both takes milliseconds, and the map changes at most once a second: needing more tries means that
-/// something is wrong.
-const TRIES: u32 = 5;
 
 impl Ceph {
     /// Observes Ceph.
@@ -40,10 +33,26 @@ impl Ceph {
         Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
     }
 
+    /// Observes what changes while a run waits: the map, CRUSH, health and PGs.
+    ///
+    /// The rest is of an earlier observation; `None` if that does not suffice.
+    pub async fn observe_partly(
+        &self,
+        earlier: &observation::Ceph,
+    ) -> Result<Option<observation::Ceph>, CephError> {
+        let (map, crush) = self.osd_map_with_crush().await?;
+        let (health, pgs) =
+            tokio::try_join!(self.read(health::command(), health::parse), self.pgs(&map.slots))?;
+        let (metadata, used, encrypted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let releases = earlier.releases;
+        let now = join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted });
+        Ok(now.completed_by(earlier))
+    }
+
     /// Reads the statistics of all PGs, as far as they are not kept from the observation before.
     async fn pgs(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<BTreeMap<PgId, Pg>>, CephError> {
         // An observation that fails keeps nothing.
-        let kept = self.lock_kept_pgs().take().filter(|kept| !kept.is_old());
+        let kept = lock(&self.kept_pgs).take().filter(|kept| !kept.is_old());
         let renewed = match kept {
             Some(kept) => self.renewed(kept, slots).await?,
             None => None,
@@ -53,12 +62,8 @@ impl Ceph {
             None => Kept::new(self.read(pg_dump::all(), pg_dump::parse).await?.into()),
         };
         let pgs = kept.pgs();
-        *self.lock_kept_pgs() = Some(kept);
+        *lock(&self.kept_pgs) = Some(kept);
         Ok(pgs)
-    }
-
-    fn lock_kept_pgs(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept_pgs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
@@ -70,20 +75,6 @@ impl Ceph {
             Missing::InStates(states) => self.read(pg_dump::in_states(&states), pg_dump::parse).await?,
         };
         Ok(kept.renewed(now, unclean, slots))
-    }
-
-    /// Reads the osdmap and CRUSH of one epoch.
-    ///
-    /// The CRUSH dump contains no epoch, so the map must be the same before and after it.
-    async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
-        for _ in 0..TRIES {
-            let map = self.osd_map().await?;
-            let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
-            if self.read(osd_stat::command(), osd_stat::parse).await? == map.epoch {
-                return Ok((map, crush));
-            }
-        }
-        Err(CephError::Unsettled { tries: TRIES })
     }
 }
 

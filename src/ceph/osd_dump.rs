@@ -6,8 +6,6 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
-use crate::ceph::error::CephError;
-use crate::ceph::session::Ceph;
 use crate::domain::observation::{Autoscale, Pool, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
@@ -18,6 +16,8 @@ use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight
 pub(super) struct OsdMap {
     pub(super) fsid: ClusterFsid,
     pub(super) epoch: Epoch,
+    /// Grows with each change of CRUSH (`OSDMap::apply_incremental`).
+    pub(super) crush_version: u64,
     pub(super) flags: BTreeSet<String>,
     pub(super) nearfull_ratio: u32,
     pub(super) backfillfull_ratio: u32,
@@ -37,6 +37,7 @@ pub(super) struct OsdMap {
 struct OsdDump {
     fsid: ClusterFsid,
     epoch: Epoch,
+    crush_version: u64,
     flags: String,
     nearfull_ratio: f64,
     backfillfull_ratio: f64,
@@ -47,6 +48,11 @@ struct OsdDump {
     last_up_change: String,
     pg_upmap_items: Vec<UpmapEntry>,
     erasure_code_profiles: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Began {
+    modified: String,
 }
 
 #[derive(Deserialize)]
@@ -100,10 +106,11 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
     let answer: OsdDump = serde_json::from_slice(answer)?;
     let profiles = answer.erasure_code_profiles;
-    let last_change = time(&answer.last_up_change);
+    let last_change = time_of(&answer.last_up_change);
     Ok(OsdMap {
         fsid: answer.fsid,
         epoch: answer.epoch,
+        crush_version: answer.crush_version,
         flags: answer.flags.split(',').filter(|flag| !flag.is_empty()).map(str::to_owned).collect(),
         nearfull_ratio: in_ten_thousandths(answer.nearfull_ratio),
         backfillfull_ratio: in_ten_thousandths(answer.backfillfull_ratio),
@@ -139,9 +146,15 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
     }
 }
 
+/// Returns when the epoch of an osdmap began.
+pub(super) fn beginning(answer: &[u8]) -> serde_json::Result<Option<DateTime<Utc>>> {
+    let Began { modified } = serde_json::from_slice(answer)?;
+    Ok(time_of(&modified))
+}
+
 /// Returns a time of the osdmap; `None` if it is not one: `0.000000` if nothing has happened yet
 /// (`utime_t::localtime` in utime.h, 16.2.15).
-fn time(stamp: &str) -> Option<DateTime<Utc>> {
+fn time_of(stamp: &str) -> Option<DateTime<Utc>> {
     let parsed = DateTime::parse_from_str(stamp, "%Y-%m-%dT%H:%M:%S%.f%z");
     parsed.ok().map(|at| at.with_timezone(&Utc))
 }
@@ -194,20 +207,6 @@ fn is_marked_new(entry: &OsdEntry) -> bool {
 
 fn upmap(entry: UpmapEntry) -> Upmap {
     Upmap { pg: entry.pgid, mappings: entry.mappings.into_iter().map(|m| (m.from, m.to)).collect() }
-}
-
-impl Ceph {
-    /// Reads the current osdmap.
-    pub(super) async fn osd_map(&self) -> Result<OsdMap, CephError> {
-        self.read(command(), parse).await
-    }
-
-    /// Reads the current slot; none if the id is absent.
-    ///
-    /// Every act checks the slot right before it is sent.
-    pub(super) async fn slot(&self, osd: OsdId) -> Result<Option<Slot>, CephError> {
-        Ok(self.osd_map().await?.slots.remove(&osd))
-    }
 }
 
 /// Describes the content of a slot for people.
@@ -342,10 +341,10 @@ pub(super) mod tests {
 
     #[test]
     fn time_of_the_map_is_a_time_or_unknown() {
-        let at = time("2026-11-26T07:08:09.123456+0100").unwrap();
+        let at = time_of("2026-11-26T07:08:09.123456+0100").unwrap();
         assert_eq!(at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true), "2026-11-26T06:08:09.123456Z");
-        assert_eq!(time("2026-11-26T06:08:09.123456+0000"), Some(at));
-        assert_eq!(time("0.000000"), None);
+        assert_eq!(time_of("2026-11-26T06:08:09.123456+0000"), Some(at));
+        assert_eq!(time_of("0.000000"), None);
     }
 
     /// Checks an OSD whose `down_stamp` is `0.000000` although it is down, and one that never was down.
@@ -354,14 +353,14 @@ pub(super) mod tests {
         let map = sample("16.2.15", ".out");
         let of = |osd: u32| &map.slots[&OsdId(osd)];
         assert!(!of(7).up && !of(7).is_in && of(0).up);
-        assert_eq!(of(7).down_since, time("2026-11-26T23:13:19.360248+0000"));
+        assert_eq!(of(7).down_since, time_of("2026-11-26T23:13:19.360248+0000"));
         assert_eq!(of(0).down_since, None);
         for (release, since) in [
             ("16.2.15", "2026-11-21T09:50:23.676720+0000"),
             ("18.2.7", "2026-11-21T20:00:01.245024+0000"),
             ("20.2.4", "2026-11-21T19:56:37.162063+0000"),
         ] {
-            assert_eq!(osd_1(&sample(release, ".down")).down_since, time(since), "{release}");
+            assert_eq!(osd_1(&sample(release, ".down")).down_since, time_of(since), "{release}");
         }
     }
 

@@ -1,16 +1,19 @@
 //! Session with the cluster: its two handles, and how queries and acts are sent.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use rustix::io::Errno;
 
 use crate::ceph::command::Command;
+use crate::ceph::down_since::DownSince;
 use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
+use crate::ceph::osd_crush_dump::Crush;
+use crate::ceph::osd_dump::OsdMap;
 use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
@@ -115,6 +118,10 @@ pub struct Ceph {
     commands_sent: AtomicU64,
     /// Statistics of the PGs of the last observation.
     pub(super) kept_pgs: Mutex<Option<Kept>>,
+    /// Osdmap and CRUSH of the last observation.
+    pub(super) kept_map: Mutex<Option<(OsdMap, Crush)>>,
+    /// Times since which OSDs have been down.
+    pub(super) down_since: Mutex<DownSince>,
 }
 
 impl std::fmt::Debug for Ceph {
@@ -141,6 +148,8 @@ impl Ceph {
             user,
             commands_sent: AtomicU64::new(0),
             kept_pgs: Mutex::default(),
+            kept_map: Mutex::default(),
+            down_since: Mutex::default(),
         };
         let found = ceph.read(fsid::command(), fsid::parse).await?;
         if found == expected { Ok(ceph) } else { Err(CephError::OtherCluster { mon_host, expected, found }) }
@@ -223,6 +232,11 @@ impl Ceph {
             Ok(Ok(reply)) => Ok(reply),
         }
     }
+}
+
+/// Locks what is kept from one observation to the next.
+pub(super) fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn quick_retries() -> ExponentialBuilder {

@@ -1,7 +1,10 @@
 use serde_json::json;
 
 use super::*;
+use crate::domain::inspection::RecordId;
+use crate::domain::observation::KeyOwner;
 use crate::domain::osd::ObjectStore;
+use crate::k8s::names::{OSD, PART, RECORD};
 
 #[test]
 fn cordoned_node_is_observed_as_cordoned() {

@@ -24,6 +24,7 @@ use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
 use crate::live::clock::now;
 use crate::live::failure::kube_failure;
+use crate::live::kept::{Age, Kept};
 use crate::ports::{Cluster, Failure, passing};
 
 /// Time after which a rejected PodDisruptionBudget is tried again.
@@ -64,6 +65,8 @@ pub struct Live {
     pub(super) commands_before: u64,
     /// Declaration from the observation on which the current act was decided. It is what gets rendered.
     pub(super) declared: Option<(ClusterFsid, Declaration)>,
+    /// Last observation, while the run waits.
+    kept: Option<Kept>,
     /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
     pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
@@ -79,6 +82,7 @@ impl Live {
             needs: Needs::default(),
             commands_before: 0,
             declared: None,
+            kept: None,
             pdb_rejected: None,
         }
     }
@@ -108,6 +112,29 @@ impl Live {
         let placement = self.reopen(placement)?;
         let space = self.session().await?.space().await;
         Ok((placement, self.reopen(space)?))
+    }
+
+    /// Joins an observation, and asks the questions that follow from it.
+    async fn joined(
+        &mut self,
+        ceph: observation::Ceph,
+        mut kube: Kube,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        kube.pdb_rejected = self.pdb_rejected();
+        self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
+        let mut seen = Observation { at: now(), ceph, kube };
+        let questions = ask(&seen);
+        self.ask(&questions, &mut seen).await?;
+        Ok(seen)
+    }
+
+    async fn observe_ceph_partly(
+        &mut self,
+        earlier: &observation::Ceph,
+    ) -> Result<Option<observation::Ceph>, Failure> {
+        let seen = self.session().await?.observe_partly(earlier).await;
+        self.reopen(seen)
     }
 
     pub(super) async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
@@ -273,17 +300,31 @@ impl Live {
 
 impl Cluster for Live {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        let mut kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
-        kube.pdb_rejected = self.pdb_rejected();
+        self.kept = None;
+        let began = now();
+        let kube = self.k8s.observe().await.map_err(kube_failure)?;
         let ceph = self.observe_ceph().await?;
-        self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
-        let mut seen = Observation { at: now(), ceph, kube };
-        let questions = ask(&seen);
-        self.ask(&questions, &mut seen).await?;
+        let seen = self.joined(ceph, kube, ask).await?;
+        self.kept = Some(Kept::of(&seen, Age::new(began, seen.at)));
         Ok(seen)
     }
 
+    async fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        // An observation that fails keeps nothing.
+        let Some(kept) = self.kept.take().filter(|kept| kept.age.is_young(now())) else { return Ok(None) };
+        let Some(ceph) = self.observe_ceph_partly(&kept.ceph).await? else { return Ok(None) };
+        let kube = self.k8s.observe_partly(kept.kube, in_progress).await.map_err(kube_failure)?;
+        let seen = self.joined(ceph, kube, ask).await?;
+        self.kept = Some(Kept::of(&seen, kept.age));
+        Ok(Some(seen))
+    }
+
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.kept = None;
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
         if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {

@@ -8,6 +8,7 @@ mod adapter;
 mod clock;
 mod emptying;
 mod failure;
+mod kept;
 mod lease;
 mod ledgers;
 mod questions;

@@ -5,6 +5,7 @@
 //! was killed) or until it is resumed.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -17,10 +18,14 @@ use crate::domain::expect;
 use crate::domain::history::{self, Entry};
 use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
 use crate::sim::course::Sim;
 use crate::sim::world::World;
+
+/// Time for which a waiting runner keeps parts of an observation: some pauses.
+const KEPT: TimeDelta = TimeDelta::seconds(20);
 
 fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
     if expect::unchanged_ledger(&sim.version, &read) {
@@ -72,6 +77,8 @@ struct Me {
     read: Cell<u64>,
     watch: RefCell<Option<Watch>>,
     stopped: Cell<bool>,
+    /// Last complete observation, while the runner waits.
+    kept: RefCell<Option<Observation>>,
 }
 
 impl Drop for Me {
@@ -96,6 +103,7 @@ impl Runner {
             read: Cell::new(0),
             watch: RefCell::new(watch),
             stopped: Cell::new(false),
+            kept: RefCell::new(None),
         };
         Self { sim: Rc::clone(sim), me: Rc::new(me) }
     }
@@ -135,10 +143,29 @@ impl Runner {
 
 impl Cluster for Runner {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        Ok(self.sim.borrow().world.observe(ask))
+        let seen = self.sim.borrow().world.observe(ask);
+        self.me.kept.replace(Some(seen.clone()));
+        Ok(seen)
+    }
+
+    async fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        let Some(kept) = self.me.kept.take() else { return Ok(None) };
+        let world = &self.sim.borrow().world;
+        let Observation { at, ceph, kube } = world.unanswered();
+        let Some(ceph) = ceph.completed_by(&kept.ceph).filter(|_| at - kept.at < KEPT) else {
+            return Ok(None);
+        };
+        let kube = kube.completed_by(kept.kube.clone(), in_progress);
+        self.me.kept.replace(Some(kept));
+        Ok(Some(world.answered(Observation { at, ceph, kube }, ask)))
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.me.kept.replace(None);
         self.point(Call::Act(act), Side::Before).await;
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;

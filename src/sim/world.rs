@@ -180,11 +180,24 @@ impl World {
     /// Returns the runner's observation: the same as the adapters would join, with the answers to its
     /// questions.
     pub fn observe(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
+        self.answered(self.unanswered(), ask)
+    }
+
+    /// Returns the observation without answers to questions.
+    pub(super) fn unanswered(&self) -> Observation {
         let mut ceph = self.ceph.clone();
         ceph.auth.clear();
         ceph.bootstrap = None;
         ceph.recovery = None;
-        let mut seen = Observation { at: self.at, ceph, kube: self.kube.clone() };
+        Observation { at: self.at, ceph, kube: self.kube.clone() }
+    }
+
+    /// Returns the observation with the answers to the questions that follow from it.
+    pub(super) fn answered(
+        &self,
+        mut seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Observation {
         let questions = ask(&seen);
         if let Some(deploy) = questions.admission {
             seen.kube.admission.insert(deploy.osd, self.noise.admission(deploy.osd));

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of the table of results. They need no lab; build/shell runs them."""
+"""Tests of the table of results and of the lanes. They need no lab; build/shell runs them."""
 import os
 import sys
 import tempfile
@@ -16,6 +16,14 @@ def total(failed=0, refused=()):
     one = lanes.Sum()
     one.passed, one.failed, one.asked, one.refused = int(not failed), failed, {("run", "list", "", "pods", None)}, set(refused)
     return one
+
+
+class Lanes(unittest.TestCase):
+    def test_one_scenario_with_a_user_mode_linux_host_runs_at_a_time(self):
+        rounds = lanes.Lanes([("lvm", 1), ("mapped", 2), ("killed", 3)], None)
+        self.assertEqual([rounds.take(), rounds.take(), rounds.take()], [("lvm", 1), ("killed", 3), None])
+        del rounds.running["lvm", 1]
+        self.assertEqual([rounds.take(), rounds.take()], [("mapped", 2), None])
 
 
 class Record(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 mod ceph;
 mod kubernetes;
+mod partial;
 mod pvc;
 
 pub use ceph::{Autoscale, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};

@@ -1,5 +1,6 @@
 //! A right that is removed during a run: an OSD that is stopped is not abandoned because of that.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -8,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::observation::{Observation, SlotState};
+use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, Severity};
 use osd_migrate::run::{Ports, RunError};
@@ -77,6 +79,17 @@ impl Cluster for Denying<'_> {
             return denied();
         }
         self.runner.observe(ask).await
+    }
+
+    async fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        if self.denies() && matches!(self.of, Of::Observations) {
+            return denied();
+        }
+        self.runner.observe_partly(in_progress, ask).await
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {

@@ -1,0 +1,91 @@
+//! The osdmap, read as a whole, or as far as it has changed since the observation before.
+
+use chrono::{DateTime, Utc};
+use rustix::io::Errno;
+
+use crate::ceph::down_since::{self, DownSince};
+use crate::ceph::error::CephError;
+use crate::ceph::osd_crush_dump::{self, Crush};
+use crate::ceph::osd_dump::{self, OsdMap};
+use crate::ceph::osd_stat;
+use crate::ceph::session::{Ceph, lock};
+use crate::domain::observation::Slot;
+use crate::domain::osd::{Epoch, OsdId};
+
+/// Number of tries to read map and CRUSH in one epoch.
+///
+/// Reading both takes milliseconds, and the map changes at most once a second: needing more tries means that
+/// something is wrong.
+const TRIES: u32 = 5;
+
+impl Ceph {
+    /// Reads the current osdmap.
+    pub(super) async fn osd_map(&self) -> Result<OsdMap, CephError> {
+        self.read(osd_dump::command(), osd_dump::parse).await
+    }
+
+    /// Reads the current slot; none if the id is absent.
+    ///
+    /// Every act checks the slot right before it is sent.
+    pub(super) async fn slot(&self, osd: OsdId) -> Result<Option<Slot>, CephError> {
+        Ok(self.osd_map().await?.slots.remove(&osd))
+    }
+
+    /// Reads the osdmap and CRUSH of one epoch, as far as they have changed since the observation before.
+    pub(super) async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
+        let kept = lock(&self.kept_map).take();
+        let (mut map, crush) = self.changed(kept).await?;
+        self.set_down_since(&mut map).await?;
+        *lock(&self.kept_map) = Some((map.clone(), crush.clone()));
+        Ok((map, crush))
+    }
+
+    /// Reads the osdmap if its epoch has changed, and CRUSH if its version in the map has.
+    ///
+    /// The CRUSH dump contains neither, so the map must be the same before and after it.
+    async fn changed(&self, kept: Option<(OsdMap, Crush)>) -> Result<(OsdMap, Crush), CephError> {
+        let epoch = || self.read(osd_stat::command(), osd_stat::parse);
+        let kept = match kept {
+            Some((map, crush)) if epoch().await? == map.epoch => return Ok((map, crush)),
+            kept => kept,
+        };
+        for _ in 0..TRIES {
+            let map = self.osd_map().await?;
+            match &kept {
+                Some((before, crush)) if before.crush_version == map.crush_version => {
+                    return Ok((map, crush.clone()));
+                }
+                Some(_) | None => {}
+            }
+            let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
+            if epoch().await? == map.epoch {
+                return Ok((map, crush));
+            }
+        }
+        Err(CephError::Unsettled { tries: TRIES })
+    }
+
+    /// Sets since when the OSDs that are down and out have been down.
+    async fn set_down_since(&self, map: &mut OsdMap) -> Result<(), CephError> {
+        let before = std::mem::take(&mut *lock(&self.down_since));
+        let mut known: DownSince =
+            down_since::dead(map).filter_map(|down| Some((down, *before.get(&down)?))).collect();
+        for (down, epoch) in down_since::missing(map, &known) {
+            known.insert(down, self.beginning(epoch).await?);
+        }
+        down_since::set(map, &known);
+        *lock(&self.down_since) = known;
+        Ok(())
+    }
+
+    /// Returns when an epoch began; `None` if the mons do not have its map.
+    async fn beginning(&self, epoch: Epoch) -> Result<Option<DateTime<Utc>>, CephError> {
+        let command = osd_dump::command().with("epoch", epoch.0);
+        match self.answer(&command).await {
+            Ok(answer) => osd_dump::beginning(&answer)
+                .map_err(|source| CephError::UnreadableAnswer { command: command.name, source }),
+            Err(CephError::Read { errno: Errno::NOENT, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Partial observations: what changes while a run waits is read, and the rest is of an earlier observation.
+//!
+//! A run may only wait by a partial observation. Everything else is decided by a complete one.
+
+use std::collections::BTreeSet;
+
+use super::{Ceph, Kube, Slot};
+use crate::domain::osd::OsdId;
+
+impl Kube {
+    /// Returns this partial observation with the rest of an earlier one.
+    ///
+    /// Of the OSDs in progress, everything is as just read. Of the other OSDs, Deployment and pods are old.
+    /// So are nodes, PersistentVolumeClaims and PersistentVolumes, Jobs of Rook, and what Rook skipped.
+    #[must_use]
+    pub fn completed_by(self, earlier: Self, in_progress: &BTreeSet<OsdId>) -> Self {
+        let Self { mut daemons, mut ambiguities, .. } = earlier;
+        for osd in in_progress {
+            match self.daemons.get(osd) {
+                Some(daemon) => drop(daemons.insert(*osd, daemon.clone())),
+                None => drop(daemons.remove(osd)),
+            }
+        }
+        // One that has just gone stays until the next complete observation.
+        let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
+        ambiguities.extend(new);
+        Self {
+            daemons,
+            ambiguities,
+            nodes: earlier.nodes,
+            local_volumes: earlier.local_volumes,
+            pvcs: earlier.pvcs,
+            rotating: earlier.rotating,
+            rook_prepares: earlier.rook_prepares,
+            skipped: earlier.skipped,
+            ..self
+        }
+    }
+}
+
+impl Ceph {
+    /// Returns this partial observation with the rest of an earlier one; `None` if that does not suffice.
+    ///
+    /// What an OSD reported at its boot, its usage, its key and the releases are old. An OSD that came up, or
+    /// a slot that got another OSD, has them new: then everything has to be read.
+    #[must_use]
+    pub fn completed_by(mut self, earlier: &Self) -> Option<Self> {
+        let boot = |slot: &Slot| (slot.fsid, slot.up_from);
+        for (osd, slot) in &mut self.slots {
+            let before = earlier.slots.get(osd).filter(|before| boot(before) == boot(slot))?;
+            slot.metadata.clone_from(&before.metadata);
+            (slot.used_bytes, slot.dmcrypt_key) = (before.used_bytes, before.dmcrypt_key);
+        }
+        self.releases = earlier.releases;
+        Some(self)
+    }
+}

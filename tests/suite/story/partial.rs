@@ -1,0 +1,116 @@
+//! Partial observations: a run waits by them, and does nothing else.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::history::Entry;
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Saved};
+use osd_migrate::run::Ports;
+use osd_migrate::sim::ports::Runner;
+
+use super::play::{BY_HAND, FILESTORE, Log, Play};
+
+/// A runner that notes by which observation it acts and saves.
+#[derive(Clone)]
+struct Noting {
+    runner: Runner,
+    is_complete: Rc<Cell<bool>>,
+    partial: Rc<Cell<u32>>,
+}
+
+impl Cluster for Noting {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        self.is_complete.set(true);
+        self.runner.observe(ask).await
+    }
+
+    async fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        let seen = self.runner.observe_partly(in_progress, ask).await?;
+        if seen.is_some() {
+            self.is_complete.set(false);
+            self.partial.set(self.partial.get() + 1);
+        }
+        Ok(seen)
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        assert!(self.is_complete.get(), "by a partial observation: {act:?}");
+        self.runner.act(act).await
+    }
+}
+
+impl LedgerStore for Noting {
+    type Version = u64;
+
+    async fn load(&mut self) -> Result<(Ledger, u64), LoadError> {
+        self.runner.load().await
+    }
+
+    async fn save(&mut self, ledger: &Ledger, version: u64) -> Result<Saved, Failure> {
+        assert!(self.is_complete.get(), "saved by a partial observation");
+        self.runner.save(ledger, version).await
+    }
+
+    async fn append(&mut self, entries: &[Entry]) -> Result<Saved, Failure> {
+        self.runner.append(entries).await
+    }
+}
+
+#[test]
+fn run_acts_and_saves_only_by_complete_observations() {
+    let play = Play::new();
+    let runner = Runner::new(&play.sim, None);
+    let noting = Noting { runner: runner.clone(), is_complete: Rc::default(), partial: Rc::default() };
+    let mut ports = Ports {
+        cluster: noting.clone(),
+        store: noting.clone(),
+        lease: runner.clone(),
+        clock: runner,
+        audience: Log(Rc::clone(&play.log)),
+    };
+    let end = match pin!(ports.run(&play.policy)).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(end) => Some(end),
+        Poll::Pending => None,
+    };
+    assert_eq!(end, Play::finished());
+    play.assert_all_is_well();
+    assert!(noting.partial.get() > 10, "{} partial observations", noting.partial.get());
+}
+
+#[test]
+fn partial_observation_has_osds_in_progress_new_and_others_old() {
+    let mut world = super::play::six();
+    let before = world.observe(|_| Questions::default());
+    for osd in [BY_HAND, FILESTORE] {
+        world.kube.daemons.remove(&osd);
+    }
+    let now = world.observe(|_| Questions::default());
+    let seen = now.kube.completed_by(before.kube, &BTreeSet::from([BY_HAND]));
+    assert!(!seen.daemons.contains_key(&BY_HAND) && seen.daemons.contains_key(&FILESTORE));
+}
+
+#[test]
+fn osd_that_came_up_needs_a_complete_observation() {
+    let mut world = super::play::six();
+    let before = world.observe(|_| Questions::default()).ceph;
+    let slot = world.ceph.slots.get_mut(&BY_HAND).unwrap();
+    (slot.used_bytes, slot.up) = (None, false);
+    let seen = world.observe(|_| Questions::default()).ceph.completed_by(&before).unwrap();
+    assert!(!seen.slots[&BY_HAND].up);
+    assert_eq!(seen.slots[&BY_HAND].used_bytes, before.slots[&BY_HAND].used_bytes);
+    let slot = world.ceph.slots.get_mut(&BY_HAND).unwrap();
+    slot.up_from.0 += 5;
+    assert_eq!(world.observe(|_| Questions::default()).ceph.completed_by(&before), None);
+}
