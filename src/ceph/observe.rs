@@ -44,7 +44,7 @@ impl Ceph {
         let (health, pgs) =
             tokio::try_join!(self.read(health::command(), health::parse), self.pgs(&map.slots))?;
         let (metadata, used, encrypted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let releases = earlier.releases;
+        let releases = Releases::default(); // of the earlier observation, like the three others
         let now = join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted });
         Ok(now.completed_by(earlier))
     }

@@ -18,7 +18,7 @@ pub(super) struct Kept {
     /// Without PGs, which the session keeps and changes: they would be copied.
     pub(super) ceph: Ceph,
     pub(super) kube: Kube,
-    /// Of the parts that a partial observation does not read.
+    /// Age of the parts that a partial observation does not read.
     pub(super) age: Age,
 }
 

@@ -10,8 +10,8 @@ use crate::domain::osd::OsdId;
 impl Kube {
     /// Returns this partial observation with the rest of an earlier one.
     ///
-    /// Of the OSDs in progress, everything is as just read. Of the other OSDs, Deployment and pods are old.
-    /// So are nodes, PersistentVolumeClaims and PersistentVolumes, Jobs of Rook, and what Rook skipped.
+    /// The OSDs in progress are as just read. Deployments and pods of other OSDs are old. So are nodes,
+    /// PersistentVolumeClaims and PersistentVolumes, Jobs of Rook, and what Rook skipped.
     #[must_use]
     pub fn completed_by(self, earlier: Self, in_progress: &BTreeSet<OsdId>) -> Self {
         let Self { mut daemons, mut ambiguities, .. } = earlier;
@@ -41,8 +41,8 @@ impl Kube {
 impl Ceph {
     /// Returns this partial observation with the rest of an earlier one; `None` if that does not suffice.
     ///
-    /// What an OSD reported at its boot, its usage, its key and the releases are old. An OSD that came up, or
-    /// a slot that got another OSD, has them new: then everything has to be read.
+    /// Metadata, usage and dm-crypt keys of the OSDs and the releases are old. If an OSD came up, or a slot
+    /// got another OSD, they are new, and everything has to be read.
     #[must_use]
     pub fn completed_by(mut self, earlier: &Self) -> Option<Self> {
         let boot = |slot: &Slot| (slot.fsid, slot.up_from);

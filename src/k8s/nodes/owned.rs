@@ -78,7 +78,7 @@ pub(crate) fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
     (of_records, of_inventories)
 }
 
-/// What the ConfigMaps of osd-migrate contain.
+/// Contents of the ConfigMaps of osd-migrate.
 #[derive(Default)]
 pub(crate) struct Maps {
     pub(crate) reports: BTreeMap<String, NodeReport>,
