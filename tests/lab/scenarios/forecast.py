@@ -9,10 +9,13 @@ CRUSH weights and a compat weight-set.
 import json
 import random
 import re
+import time
 
 POOLS = {"three": ["replicated"], "two": ["replicated"], "coded": ["erasure", "k2m1"]}
 MIB = 1 << 20
 HOLE = 0x7FFFFFFF
+# An OSD reports its usage every 5 s, and the mgr publishes it up to 5 s later.
+SETTLED = 15
 
 
 def run(world):
@@ -79,7 +82,7 @@ def write(world, pools):
 
 def removed(world, osd):
     """Compares the forecast of a removal with the cluster after the OSD has CRUSH weight 0."""
-    before = data(world)
+    before = settled(world)
     # The forecast has a tenth in reserve, and a fifth more for what comes from Filestore.
     off = 0.4 if world.stores()[osd] == "filestore" else 0.2
     found = forecast(world, osd)
@@ -108,7 +111,8 @@ def marked_out(world, osd):
     """Compares what `osdmaptool --mark-out` computes with what `osd out` does, and marks the OSD in again."""
     before, upmaps = up_sets(world), world.ceph("osd", "dump")["pg_upmap_items"]
     expected = computed_without(world, osd)
-    gains, used = bytes_gained(world, before, expected), data(world)
+    used = settled(world)
+    gains = bytes_gained(world, before, expected)
     world.lab("ceph", "osd", "out", str(osd))
     world.until(f"the PGs to be mapped as computed without osd.{osd}", 60, lambda: up_sets(world) == expected)
     world.until("the PGs to be moved", 180, lambda: {pg["state"] for pg in pg_stats(world, "pgs_brief")} == {"active+clean"})
@@ -207,6 +211,21 @@ def data(world):
     """Returns the bytes of data and omap of each BlueStore OSD; Filestore does not tell them from its journal."""
     nodes = [node for node in world.ceph("osd", "df")["nodes"] if node["kb_used_meta"]]
     return {node["id"]: (node["kb_used_data"] + node["kb_used_omap"]) * 1024 for node in nodes}
+
+
+def settled(world):
+    """Returns the bytes of each BlueStore OSD after the mgr has shown no other ones for a while."""
+    seen, since = data(world), time.monotonic()
+
+    def stay():
+        nonlocal seen, since
+        now = data(world)
+        if any(abs(now[osd] - seen[osd]) > MIB / 4 for osd in now):
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since > SETTLED
+
+    world.until("the usage of the OSDs to settle", 180, stay)
+    return data(world)
 
 
 def wrong(found, before, after, off):
