@@ -12,8 +12,10 @@ use crate::domain::stage::Stage;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
 use crate::live::now;
-use crate::ports::{Failure, Reporter};
-use crate::report::{Event, News, Repeats, RunProgress, Said, history_not_written, observed, with_detail};
+use crate::ports::Failure;
+use crate::report::{
+    Event, News, Repeats, Reporter, RunProgress, Said, history_not_written, observed, with_detail,
+};
 use crate::telemetry::RunTelemetry;
 
 /// Shortest time between two writes of the status ConfigMap, unless something was done.

@@ -36,7 +36,7 @@
 //! | `show` | tables and JSON of `plan` and `status`; text, JSON and page of `report` |
 //! | `layout` | width of the output, wrapped sentences, tables |
 //! | `explain` | entries of the pages by their codes |
-//! | `domain` | every decision; pure |
+//! | `domain` | every decision; pure, in a crate of its own with `ports` and `sim` (`src/core.rs`) |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
 //! | `sim` | `ports` over a simulated cluster: `rehearse` and the tests |
@@ -50,7 +50,6 @@ pub mod ceph;
 pub mod cli;
 pub mod cluster_status_writer;
 pub mod commands;
-pub mod domain;
 pub mod event_reporter;
 pub mod exit;
 pub mod explain;
@@ -63,10 +62,10 @@ pub mod live;
 pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod node;
-pub mod ports;
 pub mod rehearse;
 pub mod report;
 pub mod run;
 pub mod show;
-pub mod sim;
 pub mod telemetry;
+
+pub use osd_migrate_core::{domain, ports, sim};

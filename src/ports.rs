@@ -1,4 +1,5 @@
-//! Ports of the loop. `live` implements them with Ceph and Kubernetes, the tests with a simulation.
+//! Ports of the loop, except the reporter. `live` implements them with Ceph and Kubernetes, `sim` with a
+//! simulated cluster.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::domain::act::Act;
-use crate::domain::history::{Course, Entry};
-use crate::domain::ledger::{Ledger, Record, Unreadable};
+use crate::domain::history::Entry;
+use crate::domain::ledger::{Ledger, Unreadable};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
@@ -142,25 +143,4 @@ pub trait Clock {
     fn now(&self) -> DateTime<Utc>;
     /// Waits.
     fn sleep(&mut self, time: Duration) -> impl Future<Output = ()>;
-}
-
-/// Receiver of everything that happens.
-pub trait Reporter {
-    /// Reports an event as it happens.
-    ///
-    /// Never fails the run.
-    fn report(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
-
-    /// Returns the entries of the history to write before a save: that of the record that the save closes,
-    /// and those that could not be written before.
-    fn entries(&mut self, closed: Option<&Record>) -> Vec<Entry> {
-        closed.map(|record| Entry::of(record, Course::default())).into_iter().collect()
-    }
-
-    /// Learns whether entries of the history were written.
-    ///
-    /// A receiver that returns them again does so with the next save.
-    fn written(&mut self, _: Vec<Entry>, _: Result<(), Failure>) -> impl Future<Output = ()> {
-        std::future::ready(())
-    }
 }

@@ -14,10 +14,8 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::domain::view::View;
-use crate::ports::{
-    Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Reporter, Saved, Severity, Tenure,
-};
-use crate::report::Event;
+use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
+use crate::report::{Event, Reporter};
 
 /// Shortest pause between two observations while waiting: at most one poll of Ceph a second.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Guards by name.
 //!
 //! Each condition that keeps the program from harm is asked through [`passes`]. In test builds one guard at a
-//! time can be taken out, and the exploration must then find the harm (`tests/suite/explore/mutants.rs`).
+//! time can be taken out, and the exploration must then find the harm (`tests/explore/mutants.rs`).
 //! `docs/concepts/safety.md` says what each guard protects.
 
 /// Returns whether a guard passes, which is its condition.

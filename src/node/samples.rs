@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::osd::{DeviceIdentity, NodeName};
-use crate::domain::proof::samples;
+use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
+use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
 use crate::node::disk::devices::Disk;
 use crate::node::host::Host;
 
@@ -77,11 +76,21 @@ pub(crate) fn request(node: &str) -> NodeRequest {
     NodeRequest {
         record: RecordId("r".into()),
         attempt: 2,
+        task: NodeTask::Rebuild,
         node: NodeName(node.into()),
         cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+        osd: OsdId(1),
         old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
         mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".into(),
-        ..samples::request()
+        evidence: None,
+        target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        device_class: None,
+        on_file: false,
+        db: None,
+        after: None,
+        directory: None,
+        pvcs: None,
+        on_new_pvcs: false,
     }
 }
 

@@ -8,8 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::domain::commands::Names;
 use crate::domain::next::{Saving, Wait};
 use crate::domain::osd::OsdId;
-use crate::ports::Reporter;
-use crate::report::Event;
+use crate::report::{Event, Reporter};
 use crate::sim::course::{Occurred, Sim};
 use crate::sim::{Effect, Happening};
 

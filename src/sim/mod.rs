@@ -4,7 +4,7 @@
 //! It serves both `rehearse` and the tests. A `World` is plain data: everything that is true at one instant.
 //! It changes in two ways only: by an act of the runner (`acts`), and by what happens by itself or externally
 //! (`happening`). Both are functions of the world alone. So a search can follow every order in which they may
-//! come (`tests/suite/explore`), and a seeded schedule can play one order in virtual time (`ports`).
+//! come (`tests/explore`), and a seeded schedule can play one order in virtual time (`ports`).
 //!
 //! | module | content | observed on |
 //! | --- | --- | --- |

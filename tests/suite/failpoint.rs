@@ -49,9 +49,12 @@ fn image_has_the_released_binary_without_failpoints() {
 
 #[test]
 fn failpoint_feature_is_never_enabled_by_default() {
-    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
-    let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
-    let lines: Vec<&str> =
-        features.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    assert_eq!(lines, ["failpoint = []"]);
+    let features = |path: &str| {
+        let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap().to_owned();
+        let lines = features.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(features("Cargo.toml"), ["failpoint = [\"osd-migrate-core/failpoint\"]"]);
+    assert_eq!(features("core/Cargo.toml"), ["failpoint = []"]);
 }

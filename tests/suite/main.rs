@@ -20,7 +20,6 @@ mod commands;
 mod corpus;
 mod drift;
 mod emptied;
-mod explore;
 mod failpoint;
 mod fidelity;
 mod forecast;
@@ -53,7 +52,3 @@ mod telemetry;
 mod terminal;
 mod undeclared;
 mod windows;
-
-/// Allocator for the searches, which clone whole worlds.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

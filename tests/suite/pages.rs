@@ -131,7 +131,8 @@ const OUTSIDE: [&str; 10] = [
 
 #[test]
 fn pages_and_sources_name_nothing_outside_of_the_repository() {
-    let sources = ["src", "tests/suite"].iter().flat_map(|folder| sources(&root().join(folder)));
+    let sources =
+        ["src", "tests/suite", "tests/explore"].iter().flat_map(|folder| sources(&root().join(folder)));
     let sources = sources.filter(|path| !path.ends_with("suite/pages.rs"));
     let sources = sources.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()));
     let names = |(page, text): (String, String)| {
@@ -176,7 +177,8 @@ fn paths_named_in_pages_exist() {
 fn decisions_that_are_named_exist() {
     const FOLDER: &str = "docs/development/adr";
     let index = read(&format!("{FOLDER}/README.md"));
-    let texts = ["src", "tests/suite"].iter().flat_map(|folder| sources(&root().join(folder)));
+    let texts =
+        ["src", "tests/suite", "tests/explore"].iter().flat_map(|folder| sources(&root().join(folder)));
     let texts = texts.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()));
     let mut missing = Vec::new();
     for (path, text) in texts.chain(pages()) {

@@ -92,7 +92,7 @@ fn code(folder: &str) -> String {
 
 /// Returns the functions that are tests: those below the attribute.
 fn tests() -> BTreeSet<String> {
-    let text = code("src") + "\n" + &code("tests/suite");
+    let text = ["src", "tests/suite", "tests/explore"].map(code).join("\n");
     let mut found = BTreeSet::new();
     let mut is_test = false;
     for line in text.lines().map(str::trim) {

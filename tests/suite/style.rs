@@ -39,7 +39,7 @@ struct Documented {
 
 /// Returns all sources with their text; paths are relative to the repository.
 fn texts() -> Vec<(String, String)> {
-    let folders = ["src", "tests/suite"].map(|folder| sources(&root().join(folder)));
+    let folders = ["src", "tests/suite", "tests/explore"].map(|folder| sources(&root().join(folder)));
     let relative = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
     folders.iter().flatten().map(|path| relative(path)).map(|path| (path.clone(), read(&path))).collect()
 }

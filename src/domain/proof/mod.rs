@@ -13,7 +13,7 @@ pub mod pieces;
 pub mod proven;
 pub mod same_disk;
 #[cfg(test)]
-pub(crate) mod samples;
+mod samples;
 pub mod verdict;
 
 pub use proven::is_mapped;

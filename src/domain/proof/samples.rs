@@ -53,7 +53,7 @@ pub(super) fn volume(group: &str, volume: &str, luks: Option<&str>, alone: bool)
     }
 }
 
-pub(crate) fn request() -> NodeRequest {
+pub(super) fn request() -> NodeRequest {
     NodeRequest {
         record: RecordId("r2".into()),
         attempt: 1,

@@ -14,8 +14,8 @@ use osd_migrate::domain::history::{
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Record};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::ports::{Failure, LedgerStore, LoadError, Reporter, Saved, passing};
-use osd_migrate::report::{Event, observed};
+use osd_migrate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
+use osd_migrate::report::{Event, Reporter, observed};
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::example;

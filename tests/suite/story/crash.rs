@@ -8,7 +8,7 @@ use std::rc::Rc;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use crate::explore::approval::approving_all;
+use osd_migrate_explore::approving_all;
 
 use super::play::{Ended, Play, ends, print_figures};
 use super::removal::{assert_removed, requested};

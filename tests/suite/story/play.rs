@@ -15,16 +15,15 @@ use osd_migrate::domain::observation::{Control, ControlKind, SlotState};
 use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::ports::Reporter;
-use osd_migrate::report::Event;
+use osd_migrate::report::{Event, Reporter};
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::example::{self, Kind, PoolShape, Shape};
 use osd_migrate::sim::ports::{Call, Runner, Side, Watch};
 use osd_migrate::sim::{Happening, World};
 
-use crate::explore::broken_promise;
 use crate::support::build::nothing_left;
+use osd_migrate_explore::broken_promise;
 
 /// The BlueStore OSD created by hand.
 pub(crate) const BY_HAND: OsdId = OsdId(0);

@@ -17,8 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, Utc};
 
-use osd_migrate::ports::Reporter;
-use osd_migrate::report::{Event, RunProgress};
+use osd_migrate::report::{Event, Reporter, RunProgress};
 use osd_migrate::run::Ports;
 use osd_migrate::sim::ports::{Runner, Watch};
 

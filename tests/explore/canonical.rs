@@ -1,0 +1,329 @@
+//! The canonical projection of a state makes states that behave alike count as one.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use osd_migrate_core::domain::ledger::Ledger;
+use osd_migrate_core::domain::next::Next;
+use osd_migrate_core::domain::observation::{Daemon, Pg, Slot};
+use osd_migrate_core::domain::osd::{Epoch, OsdId};
+use osd_migrate_core::domain::shared::Shared;
+use osd_migrate_core::sim::{Placement, World};
+
+use super::state::State;
+
+/// Bytes that a value feeds to a hasher, hashed in one go: half of a search's time went into small writes.
+#[derive(Default)]
+struct Bytes(Vec<u8>);
+
+thread_local! {
+    /// Bytes of the last state, whose memory the next one uses.
+    static BYTES: RefCell<Bytes> = RefCell::default();
+}
+
+impl Hasher for Bytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        unreachable!("128 bits are asked for")
+    }
+}
+
+impl State {
+    /// Returns a value that is equal for states that behave alike: epochs as ranks, times as deadlines
+    /// passed, history dropped.
+    ///
+    /// The largest parts are read in place, because to clone and flatten them took most of the time of a
+    /// search.
+    pub(crate) fn canonical(&self) -> u128 {
+        let mut rest = self.clone();
+        rest.drop_hashed();
+        rest.flatten(&self.world);
+        BYTES.with_borrow_mut(|bytes| {
+            bytes.0.clear();
+            Ranks::of(&self.world).hash(&self.world, bytes);
+            let daemons = &self.world.kube.daemons;
+            daemons.iter().for_each(|daemon| hash_daemon(daemon, self.frozen.is_some(), bytes));
+            rest.hash(bytes);
+            twox_hash::XxHash3_128::oneshot(&bytes.0)
+        })
+    }
+
+    /// Drops the parts that are hashed in place.
+    fn drop_hashed(&mut self) {
+        let World { ceph, kube, placements, .. } = &mut self.world;
+        (ceph.slots, ceph.pgs) = (Shared::default(), Shared::default());
+        (kube.daemons, *placements) = (Shared::default(), Shared::default());
+    }
+
+    /// Flattens what is left of a state with this world.
+    fn flatten(&mut self, whole: &World) {
+        let now = whole.at;
+        self.flatten_epochs(whole);
+        for job in &mut self.world.kube.node_jobs {
+            job.created_at = passed(now, job.created_at);
+            job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
+        }
+        for inventory in self.world.kube.inventories.values_mut() {
+            inventory.created_at = passed(now, inventory.created_at);
+            if let Some(report) = &mut inventory.report {
+                (report.began_at, report.ended_at) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+            }
+        }
+        for report in self.world.kube.reports.values_mut() {
+            report.began_at = DateTime::UNIX_EPOCH;
+            report.ended_at = passed(now, report.ended_at);
+        }
+        self.flatten_versions();
+        flatten_ledger(&mut self.ledger, now);
+        let version = self.version;
+        if let Some((next, read, _)) = &mut self.frozen {
+            // It only matters whether the version is the present one.
+            *read = u32::from(*read == version);
+            if matches!(**next, Next::Save { .. })
+                && let Next::Save { ledger, .. } = &mut **next
+            {
+                flatten_ledger(ledger, now);
+            }
+        }
+        self.version = 1;
+        self.world.at = DateTime::UNIX_EPOCH;
+    }
+
+    /// Reduces the CephCluster's versions to the compared facts.
+    ///
+    /// The facts are whether the version is the one that the fence was set for, and whether Rook has skipped
+    /// a later one.
+    fn flatten_versions(&mut self) {
+        let kube = &mut self.world.kube;
+        let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, self.ledger.run.fence_after);
+        kube.skipped = (skipped < present).then_some(0);
+        // Without a fence it is never read.
+        kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
+            let acknowledged = skipped.is_some_and(|skipped| skipped > at);
+            u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(acknowledged)
+        });
+        self.ledger.run.fence_after = after.map(|_| 0);
+        if let Some((_, _, read)) = &mut self.frozen {
+            // A runner that is not frozen late reads it when it resumes.
+            let read_later = self.world.read();
+            *read = if self.freezes_late { read.clone() } else { read_later };
+            read.flatten(&self.world.kube.cluster_version);
+        }
+        let kube = &mut self.world.kube;
+        kube.cluster_version.clear();
+        let run = &mut self.ledger.run;
+        if run.operator.is_some() {
+            run.last_operator = None; // it is not asked then
+        }
+        let was = run.operator.as_mut().or(run.last_operator.as_mut());
+        let was = was.map(|was| std::mem::take(&mut was.generation));
+        let is_frozen = self.frozen.is_some();
+        let kube = &mut self.world.kube;
+        if let Some(operator) = &mut kube.operator {
+            // Unchanged, scaled by osd-migrate, or changed externally since.
+            operator.generation = was.map_or(0, |was| (operator.generation - was).min(2));
+        }
+        if !is_frozen {
+            // The next decision reads it again; only a frozen runner remembers one.
+            self.flatten_pdb();
+        }
+    }
+
+    /// Reduces the PodDisruptionBudget's generation to three cases.
+    ///
+    /// Either osd-migrate limited it and it was not written since, or it is not limited yet, or it was
+    /// written externally since.
+    fn flatten_pdb(&mut self) {
+        let run = &mut self.ledger.run;
+        if run.pdb.is_some() {
+            run.last_pdb = None; // it is not asked then
+        }
+        let was = run.pdb.as_mut().or(run.last_pdb.as_mut());
+        let (uid, was) = was.map_or((None, None), |was| {
+            (was.uid.replace("saved".to_owned()), was.generation.as_mut().map(std::mem::take))
+        });
+        self.world.pdbs = 0;
+        if let Some(pdb) = &mut self.world.kube.osd_pdb {
+            // The PodDisruptionBudget that was saved, or another one.
+            let is_it = uid.is_none_or(|uid| uid == pdb.uid);
+            let which = if is_it { "saved" } else { "another" };
+            which.clone_into(&mut pdb.uid);
+            pdb.generation = was.map_or(0, |was| (pdb.generation - was).clamp(-1, 2));
+        }
+        if let Some(uid) = &mut self.world.kube.own_pdb {
+            uid.clear();
+        }
+    }
+
+    /// Reduces the epochs that are not in slots, PGs and placements: it only matters whether one is the
+    /// present one.
+    fn flatten_epochs(&mut self, whole: &World) {
+        let present = std::mem::replace(&mut self.world.ceph.epoch, Epoch(0));
+        for record in self.ledger.records.values_mut() {
+            if let Some(lost) = &mut record.lost_upmaps {
+                lost.epoch = Epoch(u64::from(lost.epoch == present));
+            }
+            if let Some((epoch, _)) = &mut record.up_seen {
+                let slot = whole.ceph.slots.get(&record.osd);
+                *epoch = Epoch(u64::from(slot.is_some_and(|slot| slot.up_from == *epoch)));
+            }
+        }
+    }
+}
+
+/// Epochs of slots, PGs and placements by their order, in which alone they matter.
+struct Ranks(BTreeMap<Epoch, u64>);
+
+impl Ranks {
+    fn of(world: &World) -> Self {
+        let mut epochs: BTreeSet<Epoch> = BTreeSet::new();
+        epochs.extend(world.ceph.slots.values().flat_map(|slot| [slot.up_from, slot.down_at]));
+        epochs.extend(world.ceph.pgs.values().map(|pg| pg.reported_epoch));
+        epochs.extend(world.placements.values().map(|placement| placement.changed));
+        // 0 stays 0: an id that was never up.
+        epochs.remove(&Epoch(0));
+        Self(epochs.into_iter().zip(1..).collect())
+    }
+
+    fn rank(&self, epoch: Epoch) -> u64 {
+        self.0.get(&epoch).copied().unwrap_or(0)
+    }
+
+    fn hash(&self, world: &World, bytes: &mut Bytes) {
+        let sizes = [world.ceph.slots.len(), world.ceph.pgs.len(), world.placements.len()];
+        (sizes, world.kube.daemons.len()).hash(bytes);
+        for (osd, slot) in &world.ceph.slots {
+            osd.hash(bytes);
+            self.hash_slot(slot, world.at, bytes);
+        }
+        for (id, pg) in &world.ceph.pgs {
+            id.hash(bytes);
+            self.hash_pg(pg, bytes);
+        }
+        for (id, placement) in &world.placements {
+            id.hash(bytes);
+            self.hash_placement(placement, bytes);
+        }
+    }
+
+    fn hash_slot(&self, slot: &Slot, now: DateTime<Utc>, bytes: &mut Bytes) {
+        let Slot {
+            state,
+            fsid,
+            up,
+            is_in,
+            reweight,
+            primary_affinity,
+            up_from,
+            down_at,
+            noout,
+            noin,
+            auto_out,
+            down_since,
+            crush,
+            metadata,
+            used_bytes,
+            dmcrypt_key,
+        } = slot;
+        (state, fsid, up, is_in, reweight, primary_affinity).hash(bytes);
+        (self.rank(*up_from), self.rank(*down_at)).hash(bytes);
+        down_since.filter(|_| !up).map(|at| passed(now, at)).hash(bytes);
+        (noout, noin, auto_out, crush, metadata, used_bytes, dmcrypt_key).hash(bytes);
+    }
+
+    fn hash_pg(&self, pg: &Pg, bytes: &mut Bytes) {
+        let Pg { pool, state, up, acting, reported_epoch, objects, degraded, misplaced, bytes: size } = pg;
+        (pool, state, up, acting, self.rank(*reported_epoch)).hash(bytes);
+        (objects, degraded, misplaced, size).hash(bytes);
+    }
+
+    fn hash_placement(&self, placement: &Placement, bytes: &mut Bytes) {
+        let Placement { pool, home, spare, complete, peered, changed, objects, bytes: size } = placement;
+        (pool, home, spare, complete, peered, self.rank(*changed), objects, size).hash(bytes);
+    }
+}
+
+/// Hashes an OSD's Deployment.
+///
+/// The generation counts only if a frozen runner remembers one, because the next decision reads it again.
+fn hash_daemon((osd, daemon): (&OsdId, &Daemon), is_frozen: bool, bytes: &mut Bytes) {
+    let Daemon {
+        name,
+        uid,
+        generation,
+        replicas,
+        stopped_by,
+        fsid,
+        node,
+        image,
+        activates,
+        mode,
+        mounts_device,
+        data_dir,
+        on_pvcs,
+        opens_encryption,
+        encrypted_to_rook,
+        managed_externally,
+        tolerations,
+        rolled_out,
+        names_topology,
+        replica_failure,
+        pods,
+    } = daemon;
+    (osd, name, uid, is_frozen.then_some(generation), replicas, stopped_by, fsid, node).hash(bytes);
+    (image, activates, mode, mounts_device, data_dir, on_pvcs, opens_encryption).hash(bytes);
+    (encrypted_to_rook, managed_externally, tolerations, rolled_out, names_topology).hash(bytes);
+    (replica_failure, pods).hash(bytes);
+}
+
+/// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
+/// twice that for a silent agent, 60 for an OSD that does not become empty.
+const DEADLINES: [i64; 8] = [1, 2, 3, 8, 10, 15, 30, 60];
+
+fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
+    let minutes = (now - at).num_minutes();
+    let class: i64 = DEADLINES.iter().map(|deadline| i64::from(minutes >= *deadline)).sum();
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(class)
+}
+
+fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
+    for work in ledger.nodes.values_mut() {
+        work.since = DateTime::UNIX_EPOCH;
+    }
+    let run = &mut ledger.run;
+    for was in run.operator.iter_mut().chain(&mut run.last_operator) {
+        was.since = was.since.map(|at| passed(now, at));
+    }
+    if let Some(order) = &mut run.fence_order {
+        order.since = DateTime::UNIX_EPOCH;
+    }
+    if let Some(skipping) = &mut run.skipping {
+        skipping.since = passed(now, skipping.since);
+    }
+    for record in ledger.records.values_mut() {
+        record.milestones.clear();
+        for time in [&mut record.down_since, &mut record.blocked_since, &mut record.saved_at] {
+            *time = time.map(|at| passed(now, at));
+        }
+        record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
+        record.wipe_blocked_since = record.wipe_blocked_since.map(|at| passed(now, at));
+        record.left_to_rook_since = record.left_to_rook_since.map(|at| passed(now, at));
+        // Less than a minute counts as none: the first minute passes a deadline of seconds.
+        record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
+        if let Some(empty) = &mut record.empty {
+            for time in [&mut empty.intended_at, &mut empty.out_since, &mut empty.emptied_at] {
+                *time = time.map(|at| passed(now, at));
+            }
+            empty.least = empty.least.map(|(bytes, at)| (bytes, passed(now, at)));
+        }
+        if let Some(quarantine) = &mut record.quarantine {
+            quarantine.since = DateTime::UNIX_EPOCH;
+        }
+    }
+}

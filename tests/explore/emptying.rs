@@ -1,0 +1,121 @@
+//! OSDs that are emptied before their stop, because their pools can't lose a replica.
+
+use osd_migrate_core::domain::guard::Guard;
+use osd_migrate_core::domain::osd::OsdId;
+use osd_migrate_core::domain::policy::{Empty, Policy};
+use osd_migrate_core::sim::{Around, Happening, World, example};
+
+use super::search::Search;
+use super::{OURS, agents, deaths_of, explored, needs, nothing};
+
+pub(super) const EMPTIED: &str = "emptied, a fault";
+pub(super) const FROZEN: &str = "emptied, a late freeze and a fault";
+pub(super) const NO_PLACE: &str = "to be emptied, and no place for its data";
+
+/// OSD that gets the data.
+const SPARE: OsdId = OsdId(1);
+/// OSD with the other replica.
+const PARTNER: OsdId = OsdId(2);
+
+fn is_in(osd: OsdId, world: &World) -> bool {
+    world.ceph.slots.get(&osd).is_some_and(|slot| slot.is_in)
+}
+
+/// Returns what goes wrong while an OSD is emptied, and what people do to it.
+fn everything(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS, SPARE, PARTNER], world);
+    menu.extend(agents(world));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(
+        [Around::Paused, Around::Cancelled, Around::Cordoned].map(|what| Happening::Around(what, true)),
+    );
+    menu.extend([Happening::Unconfirmed, Happening::FlagSet, Happening::PersonEdits(OURS)]);
+    menu.extend(marked_externally(world));
+    menu
+}
+
+/// Returns another client's change of the mark of the OSD that is emptied.
+fn marked_externally(world: &World) -> Vec<Happening> {
+    vec![if is_in(OURS, world) { Happening::PersonOuts(OURS) } else { Happening::PersonIns(OURS) }]
+}
+
+/// Returns what may come while a runner is frozen.
+fn behind(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[SPARE], world);
+    menu.extend((!is_in(OURS, world)).then_some(Happening::PersonIns(OURS)));
+    menu
+}
+
+fn without_a_place() -> World {
+    let mut world = example::two_replicas_with_a_spare_osd();
+    world.noise.no_space = true;
+    world
+}
+
+pub(super) fn searches() -> Vec<Search> {
+    let spare = example::two_replicas_with_a_spare_osd;
+    vec![
+        Search { stays_shut: true, ..Search::new(NO_PLACE, without_a_place, nothing, (0, 0, 0)) },
+        Search::new("emptied", spare, nothing, (0, 0, 0)),
+        Search::new(EMPTIED, spare, everything, (1, 0, 0)),
+        Search { freezes_late: true, ..Search::new(FROZEN, spare, behind, (1, 1, 0)) },
+    ]
+}
+
+fn search(name: &'static str) -> Search {
+    searches().into_iter().find(|search| search.name == name).unwrap()
+}
+
+#[test]
+fn osd_of_a_pool_with_two_replicas_is_emptied_and_migrated() {
+    explored(&search("emptied"));
+}
+
+#[test]
+fn osd_of_a_pool_with_one_spare_chunk_is_emptied_and_migrated() {
+    let world = example::erasure_coded_with_a_spare_osd;
+    explored(&Search::new("emptied, erasure coded", world, nothing, (0, 0, 0)));
+}
+
+#[test]
+fn osd_is_emptied_by_order_although_its_pool_has_redundancy() {
+    let world = || {
+        let mut world = example::without_serial_numbers();
+        world.placements.values_mut().for_each(|placement| placement.spare = vec![SPARE]);
+        world
+    };
+    let policy = || Policy { empty: Empty::All, ..Policy::default() };
+    explored(&Search { policy, ..Search::new("emptied by order", world, nothing, (0, 0, 0)) });
+}
+
+#[test]
+fn osd_is_not_emptied_if_its_data_has_no_place() {
+    explored(&search(NO_PLACE));
+}
+
+#[test]
+fn osd_is_not_emptied_if_the_owner_forbids_it() {
+    let policy = || Policy { empty: Empty::Never, ..Policy::default() };
+    let world = example::two_replicas_with_a_spare_osd;
+    let search = Search::new("never emptied", world, nothing, (0, 0, 0));
+    explored(&Search { policy, stays_shut: true, ..search });
+}
+
+/// Checks that nothing that goes wrong while an OSD is emptied costs a replica, or leaves the OSD out.
+#[test]
+fn emptied_osd_keeps_its_data_whatever_goes_wrong() {
+    explored(&search(EMPTIED));
+}
+
+#[test]
+fn emptied_osd_keeps_its_data_although_a_runner_freezes() {
+    explored(&search(FROZEN));
+}
+
+#[test]
+fn emptied_osd_needs_its_guards() {
+    needs(|| search(NO_PLACE), &[Guard::CanBeEmptied]);
+    needs(|| search("emptied"), &[Guard::EmptyingSavedFirst]);
+    needs(|| search(EMPTIED), &[Guard::MarkedInAgain]);
+    needs(|| search(FROZEN), &[Guard::RecheckEmptied]);
+}

@@ -1,0 +1,235 @@
+//! One part is sick and stays sick: the rest is migrated, and no OSD stays down without a way back
+//! (`promises::progress`).
+
+use osd_migrate_core::domain::osd::{NodeName, OsdId, PgId};
+use osd_migrate_core::domain::plan::Questions;
+use osd_migrate_core::domain::policy::{Policy, RequireClean};
+use osd_migrate_core::sim::{Disturbance, Happening, UnusualPg, World, example};
+
+use super::search::{Menu, Search};
+use super::{OURS, explored, has_time, nothing, operator, spontaneous};
+
+fn noise(what: Disturbance) -> Vec<Happening> {
+    vec![Happening::Noise(what)]
+}
+
+fn first_node() -> NodeName {
+    NodeName("h1".to_owned())
+}
+
+fn pool_at_its_quota(_: &World) -> Vec<Happening> {
+    noise(Disturbance::Raised("POOL_FULL"))
+}
+
+fn mon_dies(_: &World) -> Vec<Happening> {
+    noise(Disturbance::Raised("MON_DOWN"))
+}
+
+fn node_is_lost(world: &World) -> Vec<Happening> {
+    let is_there = world.kube.nodes[&first_node()].ready;
+    if is_there { noise(Disturbance::NodeLost(first_node())) } else { Vec::new() }
+}
+
+fn node_is_cordoned(world: &World) -> Vec<Happening> {
+    let is_cordoned = world.noise.cordoned.contains(&first_node());
+    if is_cordoned { Vec::new() } else { noise(Disturbance::Cordons(first_node())) }
+}
+
+fn init_container_fails(world: &World) -> Vec<Happening> {
+    let is_well = !world.noise.init_fails.contains(&OURS);
+    if is_well { noise(Disturbance::InitFails(OURS)) } else { Vec::new() }
+}
+
+/// Returns an admission policy that appears while the OSD serves.
+///
+/// A rejection after the stop would be noticed too late.
+fn policy_comes(world: &World) -> Vec<Happening> {
+    let serves = world.kube.daemons.get(&OURS).is_some_and(|daemon| daemon.stopped_by.is_none());
+    let is_old = world.ceph.slots[&OURS].fsid == example::two_in_line().ceph.slots[&OURS].fsid;
+    let is_well = world.noise.refused.is_empty();
+    if serves && is_old && is_well { noise(Disturbance::Refuses(OURS)) } else { Vec::new() }
+}
+
+fn agents_fail(world: &World) -> Vec<Happening> {
+    let is_well = world.noise.agents_fail.is_empty();
+    if is_well { noise(Disturbance::AgentsFail(first_node())) } else { Vec::new() }
+}
+
+fn mgr_fails_over(world: &World) -> Vec<Happening> {
+    if world.noise.mgr_away { Vec::new() } else { noise(Disturbance::MgrAway) }
+}
+
+fn pg_turns_unusual(world: &World) -> Vec<Happening> {
+    let unusual = [UnusualPg::Repair, UnusualPg::Premerge, UnusualPg::Recovering];
+    let pg = world.placements.keys().find(|pg| !world.noise.unusual.contains_key(*pg));
+    let turns =
+        |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg.clone(), unusual)));
+    pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
+}
+
+/// Returns a split of the pool's PGs, and a new pool: each once, after the stop.
+fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
+    let is_stopped = world.kube.daemons.get(&OURS).is_none_or(|daemon| daemon.replicas == 0);
+    let is_first = world.ceph.pools.len() == 1 && world.ceph.pools[&1].pg_num == 1;
+    if !is_stopped || !is_first {
+        return Vec::new();
+    }
+    [Disturbance::PoolSplits(1), Disturbance::PoolCreated].map(Happening::Noise).into()
+}
+
+/// Returns the changes of one PG to an unusual state, and of each PG to one that is remapped for months.
+fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
+    let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
+    let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Remapped));
+    pgs.map(remapped).chain(pg_turns_unusual(world)).collect()
+}
+
+/// Returns a policy that requires only the OSD's own PGs to be clean.
+fn only_its_own_pgs() -> Policy {
+    Policy { require_clean: RequireClean::Own, ..Policy::default() }
+}
+
+fn own_pgs(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: only_its_own_pgs, ..Search::new(name, with_a_second_pool, menu, left) }
+}
+
+fn with_a_second_pool() -> World {
+    example::two_on_a_host()
+}
+
+fn alone(name: &'static str, world: fn() -> World) -> Search {
+    Search { has_sick: true, ..Search::new(name, world, nothing, (0, 0, 0)) }
+}
+
+/// Returns the searches for mutants of progress.
+pub(super) fn searches() -> Vec<Search> {
+    let one = |name, world, menu| Search::new(name, world, menu, (1, 0, 0));
+    vec![
+        alone("an OSD died long ago", example::a_dead_osd),
+        alone("a node is gone", example::a_node_that_is_gone),
+        alone("a node is cordoned", example::a_cordoned_node),
+        alone("an OSD may not stop", example::an_osd_that_may_not_stop),
+        alone("a Deployment is refused", example::a_refused_deployment),
+        one("a policy comes", example::two_in_line, policy_comes),
+        alone("two without a device", example::two_without_a_device),
+        one("a pool at its quota", example::two_in_line, pool_at_its_quota),
+        one("a node is cordoned at any time", example::two_in_line, node_is_cordoned),
+        one("a node is lost", example::two_in_line, node_is_lost),
+        one("an init container fails", example::two_in_line, init_container_fails),
+        one("agents fail", example::two_in_line, agents_fail),
+        one("the mgr fails over", example::two_in_line, mgr_fails_over),
+        one("a PG turns unusual", with_a_second_pool, pg_turns_unusual),
+        one("a pool is split", example::replicated, pool_is_split_or_created),
+        operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
+    ]
+}
+
+fn search(name: &str) -> Search {
+    searches().into_iter().find(|search| search.name == name).unwrap()
+}
+
+#[test]
+fn dead_osd_holds_up_no_other() {
+    explored(&search("an OSD died long ago"));
+    explored(&search("a node is gone"));
+}
+
+#[test]
+fn cordoned_node_holds_up_no_other() {
+    explored(&search("a node is cordoned"));
+}
+
+#[test]
+fn node_cordoned_at_any_time_holds_up_no_other() {
+    explored(&search("a node is cordoned at any time"));
+}
+
+#[test]
+fn osd_that_may_not_stop_holds_up_no_other() {
+    explored(&search("an OSD may not stop"));
+}
+
+#[test]
+fn osd_whose_deployment_is_refused_is_not_stopped() {
+    explored(&search("a Deployment is refused"));
+    explored(&search("a policy comes"));
+}
+
+#[test]
+fn osds_that_fail_before_stop_hold_up_no_other() {
+    explored(&search("two without a device"));
+}
+
+#[test]
+fn pool_at_its_quota_holds_up_nothing() {
+    explored(&search("a pool at its quota"));
+}
+
+#[test]
+fn lost_node_leaves_no_osd_down_with_noout() {
+    explored(&search("a node is lost"));
+}
+
+#[test]
+fn failing_init_container_leaves_no_osd_down_with_noout() {
+    explored(&search("an init container fails"));
+}
+
+#[test]
+fn failing_agents_are_retried_over_minutes() {
+    explored(&search("agents fail"));
+}
+
+#[test]
+fn mgr_failover_is_waited_for() {
+    explored(&search("the mgr fails over"));
+}
+
+#[test]
+fn pg_that_is_merged_or_repaired_reverts_no_stop() {
+    explored(&search("a PG turns unusual"));
+}
+
+#[test]
+fn pool_that_is_split_or_created_after_a_stop_blocks_no_wipe() {
+    explored(&search("a pool is split"));
+}
+
+#[test]
+fn own_clean_pgs_suffice_with_require_clean_own() {
+    explored(&own_pgs("own PGs clean, a PG turns unusual", pg_is_remapped_or_unusual, (1, 0, 0)));
+    explored(&own_pgs("own PGs clean, a fault", spontaneous, (1, 0, 0)));
+    explored(&own_pgs("own PGs clean, a freeze", nothing, (0, 1, 0)));
+}
+
+#[test]
+fn rooks_operator_is_restored_after_a_mon_dies() {
+    explored(&search("a mon dies alongside an old Rook"));
+}
+
+#[test]
+fn noise_wider_if_there_is_time() {
+    if has_time() {
+        for pace in [30, 120] {
+            for search in searches() {
+                explored(&Search { pace, ..search });
+            }
+        }
+        for (name, world) in [
+            ("an OSD died long ago, a fault", example::a_dead_osd as fn() -> World),
+            ("a node is cordoned, a fault", example::a_cordoned_node),
+        ] {
+            explored(&Search::new(name, world, spontaneous, (1, 0, 0)));
+        }
+    }
+}
+
+#[test]
+fn noise_worlds_have_two_osds_to_migrate_and_clean_pgs() {
+    for world in [example::a_dead_osd(), example::a_node_that_is_gone(), example::a_cordoned_node()] {
+        let seen = world.observe(|_| Questions::default());
+        let class = |osd| super::promises::class(&world, OsdId(osd));
+        assert!(class(0).migrates().is_some() && class(1).migrates().is_some());
+        assert!(seen.ceph.pgs.values().all(|pg| pg.state.contains("clean") && pg.up.len() == 3));
+    }
+}
