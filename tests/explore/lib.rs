@@ -44,6 +44,7 @@ mod search;
 mod state;
 mod unnamed;
 mod upmaps;
+mod while_data_moves;
 
 use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::sim::{Effect, World};

@@ -2,10 +2,11 @@
 
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::policy::Policy;
-use osd_migrate_core::sim::{Around, Happening, World, example};
+use osd_migrate_core::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{OURS, deaths_of, explored, needs, nothing};
+use super::while_data_moves::{self, with_a_late_freeze, with_faults};
+use super::{OURS, explored, needs};
 
 pub(super) const WAIT: &str = "scrubs wait";
 pub(super) const OF_A_PERSON: &str = "scrubs wait, a fault";
@@ -27,16 +28,11 @@ fn by_a_person(world: &World) -> Vec<Happening> {
 }
 
 fn everything(world: &World) -> Vec<Happening> {
-    let mut menu = by_a_person(world);
-    menu.extend(deaths_of(&[OURS], world));
-    menu.extend([Around::Paused, Around::Cancelled].map(|what| Happening::Around(what, true)));
-    menu.push(Happening::Unconfirmed);
-    menu
+    with_faults(by_a_person, world)
 }
 
 pub(super) fn searches() -> Vec<Search> {
-    let new = |name, menu, left| Search { policy, ..Search::new(name, example::replicated, menu, left) };
-    vec![new(WAIT, nothing, (0, 0, 0)), new(OF_A_PERSON, everything, (1, 0, 0))]
+    while_data_moves::searches(policy, (WAIT, OF_A_PERSON), everything)
 }
 
 fn search(name: &'static str) -> Search {
@@ -50,9 +46,7 @@ fn scrub_flags_are_as_before_whatever_goes_wrong() {
 
 #[test]
 fn scrub_flags_are_as_before_although_a_runner_freezes() {
-    let late =
-        Search { left: super::state::Allowance { faults: 1, freezes: 1, leaps: 0 }, ..search(OF_A_PERSON) };
-    explored(&Search { menu: by_a_person, freezes_late: true, name: "scrubs wait, a late freeze", ..late });
+    explored(&with_a_late_freeze("scrubs wait, a late freeze", by_a_person, &search(OF_A_PERSON)));
 }
 
 #[test]
