@@ -19,7 +19,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages packages fmt binary // lab // test-build tests advisories shell workflows chart rules // glibc install clippy
+	@build/stages packages fmt binary // lab // test-build tests growth advisories shell workflows chart rules // glibc install clippy
 
 check:
 	@build/stages fmt clippy quick
@@ -40,4 +40,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full binary released glibc-released released-arm64 glibc-arm64 image demo lab-full
+	@build/stages explore-full growth-full binary released glibc-released released-arm64 glibc-arm64 image demo lab-full

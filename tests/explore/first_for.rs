@@ -1,4 +1,4 @@
-//! The search that finds the absence of each guard soonest.
+//! The search that finds the absence of each guard.
 
 use osd_migrate_core::domain::guard::Guard;
 
@@ -7,10 +7,10 @@ use super::{
     scrubs, unnamed,
 };
 
-/// Returns the search that finds a guard's absence soonest.
+/// Returns the search that finds a guard's absence.
 ///
-/// A guard's test begins with this search. The other searches follow, so the order saves time and hides
-/// nothing.
+/// A guard's test begins with this search, and the other searches follow. The test fails if only one of these
+/// finds the absence: a search that finds nothing takes minutes, because it visits all states.
 pub(super) fn first_for(guard: Guard) -> &'static str {
     match guard {
         Guard::DestroyFsid
@@ -24,9 +24,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         | Guard::UnfenceOurs => "replicated, a late freeze and a fault",
         Guard::ActByLedger => "replicated, a freeze and a death",
         Guard::LedgerNotLost => "replicated, the ledger is deleted",
-        Guard::ConformsAtTheEnd | Guard::QuarantineLiftsNoout | Guard::WithinFailureLimit => {
-            "three to do, some not as declared"
-        }
+        Guard::QuarantineLiftsNoout | Guard::WithinFailureLimit => "three to do, some not as declared",
         Guard::AgentProvesAgain
         | Guard::AgentSlotDestroyed
         | Guard::AllClean
@@ -49,8 +47,10 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         | Guard::SlotIsOurs
         | Guard::StartExpects
         | Guard::DiskAvailable => "one more disk, a fault",
-        Guard::AgentExpected | Guard::StartedIsFinished => "one more disk, a late freeze and a fault",
-        Guard::DeployReplaces => "a slot is filled again, a late freeze and a fault",
+        Guard::AgentExpected => "one more disk, a late freeze and a fault",
+        Guard::DeployReplaces | Guard::StartedIsFinished => {
+            "a slot is filled again, a late freeze and a fault"
+        }
         Guard::NoPersistentVolume => new_osds::ON_VOLUMES,
         Guard::AdoptsItsOwn => "an OSD that nothing starts",
         Guard::TolerateExpects => "taints that came later, a freeze and a death",
@@ -66,7 +66,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::BootstrapSavedFirst => "no bootstrap key",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "alongside an old Rook, frozen late",
         Guard::RecheckBackfilled => "in a directory, a late freeze and a lost disk",
-        Guard::DatabaseFits => databases::SEARCHED,
+        Guard::ConformsAtTheEnd | Guard::DatabaseFits => databases::SEARCHED,
         Guard::BlankByPlace => unnamed::PULLED,
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
         Guard::SkipsSickCandidate => "a node is cordoned",
@@ -107,6 +107,10 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::PvcOnce => new_pvcs::QUARANTINED,
         Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
         Guard::MappingsClosed => "on a PVC, to be unencrypted",
-        _ => "two replicas",
+        Guard::BootstrapOurs | Guard::Redundancy => "two replicas",
+        Guard::OkToStop => "min_size as size",
+        Guard::EnoughSpace | Guard::OneAgent => "too full",
+        Guard::InWindow => "outside of the window",
+        _ => "replicated, something around it changes",
     }
 }

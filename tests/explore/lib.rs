@@ -25,6 +25,8 @@ mod emptying;
 mod encrypted;
 mod ending;
 mod first_for;
+#[cfg(test)]
+mod growth;
 mod menus;
 mod migrations;
 mod mutants;

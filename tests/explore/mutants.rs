@@ -185,7 +185,7 @@ const PARTS: usize = 4;
 /// Takes out every n-th guard.
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn take_out(part: usize) {
-    let mut missed = BTreeSet::new();
+    let (mut missed, mut late) = (BTreeSet::new(), BTreeSet::new());
     for guard in Guard::ALL.iter().skip(part).step_by(PARTS) {
         let mut searches = searches();
         searches.sort_by_key(|search| search.name != first_for(*guard));
@@ -196,12 +196,16 @@ fn take_out(part: usize) {
         if let Some((name, states, story)) = found {
             let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
             println!("mutant {guard:?} found in `{name}` after {states} states:{last}");
+            if name != first_for(*guard) {
+                late.insert((*guard, name));
+            }
         } else {
             println!("mutant {guard:?} not found");
             missed.insert(*guard);
         }
     }
     assert!(missed.is_empty(), "taken out, and nothing happened: {missed:?}");
+    assert!(late.is_empty(), "found, but not in the search that first_for names: {late:?}");
 }
 
 /// Checks guards that both strategies need, with a search for new OSDs.

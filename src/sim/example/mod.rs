@@ -4,6 +4,7 @@ mod databases;
 mod directories;
 mod emptying;
 mod kind;
+mod kube;
 mod new_osds;
 mod new_pvcs;
 mod noise;

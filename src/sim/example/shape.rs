@@ -7,18 +7,16 @@ use uuid::Uuid;
 
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Autoscale, Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
+    Autoscale, Ceph, Daemon, Metadata, Node, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
-use crate::domain::policy::Declaration;
 use crate::domain::recovery::RecoveryConfig;
-use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
-use crate::domain::storage::{Resources, Storage};
 use crate::sim::agent;
 use crate::sim::by_person::ByPerson;
+use crate::sim::example::kube::kube;
 use crate::sim::world::{Disk, Placement, World};
 
 /// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
@@ -198,9 +196,14 @@ impl Shape {
             world.placements.insert(pg.clone(), placement);
             world.report_pg(&pg);
         }
+        let mut used: BTreeMap<OsdId, u64> = BTreeMap::new();
+        for placement in world.placements.values() {
+            for osd in &placement.home {
+                *used.entry(*osd).or_default() += placement.bytes;
+            }
+        }
         for (osd, slot) in &mut world.ceph.slots {
-            let pgs = world.placements.values().filter(|placement| placement.home.contains(osd));
-            slot.used_bytes = Some(pgs.map(|placement| placement.bytes).sum());
+            slot.used_bytes = Some(used.get(osd).copied().unwrap_or(0));
         }
     }
 
@@ -327,74 +330,5 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
             restarts: 0,
             trouble: None,
         }],
-    }
-}
-
-fn declaration() -> Declaration {
-    Declaration {
-        name: "rook-ceph".to_owned(),
-        uid: "uid-cluster".to_owned(),
-        api_version: "ceph.rook.io/v1".to_owned(),
-        store: ObjectStore::bluestore(),
-        confirmed: true,
-        data_dir: "/var/lib/rook".to_owned(),
-        image: "ceph:v16.2.15".to_owned(),
-        external: false,
-        removes_out_osds: false,
-        resets_weights: false,
-        host_network: false,
-        binds: None,
-        prepare_resources: Resources::default(),
-        storage: Storage::default(),
-        pg_healthy_regex: None,
-        kms: None,
-        rotates_keys: false,
-    }
-}
-
-fn kube() -> Kube {
-    Kube {
-        declaration: declaration().into(),
-        cluster_version: "1".to_owned(),
-        fence: None,
-        fenced_at: None,
-        operator: Some(Operator {
-            name: "rook-ceph/rook-ceph-operator".to_owned(),
-            image: "rook/ceph:v1.6.11".to_owned(),
-            uid: "operator".to_owned(),
-            replicas: 0,
-            pods: 0,
-            generation: 1,
-            honours_fence: false,
-        }),
-        rook_checked: None,
-        rook_image: None,
-        osd_pdb: Some(OsdPdb {
-            max_unavailable: 1,
-            left_out: BTreeSet::new(),
-            uid: "rooks".to_owned(),
-            generation: 1,
-        }),
-        own_pdb: None,
-        pdb_rejected: None,
-        admission: BTreeMap::new(),
-        requests: Requests::default(),
-        skipped: None,
-        daemons: Shared::default(),
-        ambiguities: Vec::new(),
-        nodes: Shared::default(),
-        node_jobs: Shared::default(),
-        reports: Shared::default(),
-        inventories: Shared::default(),
-        backups: BTreeMap::new(),
-        control: None,
-        local_volumes: Shared::default(),
-        pvcs: Shared::default(),
-        rotating: BTreeSet::new(),
-        keys: BTreeMap::new(),
-        leftovers: BTreeMap::new(),
-        rook_prepares: Vec::new(),
-        rook_migrated: BTreeSet::new(),
-        draining_failure_domain: None,
     }
 }
