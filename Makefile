@@ -19,7 +19,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages packages fmt binary // lab // test-build tests growth advisories shell workflows chart rules // glibc install clippy
+	@build/stages packages fmt binary // lab // test-build growth tests advisories shell workflows chart rules // glibc install clippy
 
 check:
 	@build/stages fmt clippy quick

@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use osd_migrate_core::domain::ledger::Ledger;
+use osd_migrate_core::domain::ledger::Run;
 use osd_migrate_core::domain::next::Next;
 use osd_migrate_core::domain::observation::{Daemon, Pg, Slot};
 use osd_migrate_core::domain::osd::{Epoch, OsdId};
 use osd_migrate_core::domain::shared::Shared;
 use osd_migrate_core::sim::{Placement, World};
 
+use super::hashed::{hash_jobs, hash_ledger, passed};
 use super::state::State;
 
 /// Bytes that a value feeds to a hasher, hashed in one go: half of a search's time went into small writes.
@@ -41,74 +42,56 @@ impl State {
     /// The largest parts are read in place, because to clone and flatten them took most of the time of a
     /// search.
     pub(crate) fn canonical(&self) -> u128 {
+        let now = self.world.at;
+        let mut run = self.ledger.run.clone();
         let mut rest = self.clone();
+        rest.flatten_versions(&mut run);
+        flatten_run(&mut run, now);
+        let frozen = rest.frozen.take();
         rest.drop_hashed();
-        rest.flatten(&self.world);
         BYTES.with_borrow_mut(|bytes| {
             bytes.0.clear();
             Ranks::of(&self.world).hash(&self.world, bytes);
             let daemons = &self.world.kube.daemons;
             daemons.iter().for_each(|daemon| hash_daemon(daemon, self.frozen.is_some(), bytes));
+            run.hash(bytes);
+            hash_ledger(&self.ledger, now, Some(&self.world), bytes);
+            hash_jobs(&self.world.kube, now, bytes);
+            frozen.is_some().hash(bytes);
+            if let Some((next, version, read)) = frozen {
+                // It only matters whether the version is the present one.
+                (version == self.version, read).hash(bytes);
+                hash_frozen(&next, now, bytes);
+            }
             rest.hash(bytes);
             twox_hash::XxHash3_128::oneshot(&bytes.0)
         })
     }
 
-    /// Drops the parts that are hashed in place.
+    /// Drops the parts that are hashed in place, and those that do not matter.
     fn drop_hashed(&mut self) {
-        let World { ceph, kube, placements, .. } = &mut self.world;
-        (ceph.slots, ceph.pgs) = (Shared::default(), Shared::default());
+        let World { at, ceph, kube, placements, .. } = &mut self.world;
+        (ceph.slots, ceph.pgs, ceph.epoch) = (Shared::default(), Shared::default(), Epoch(0));
         (kube.daemons, *placements) = (Shared::default(), Shared::default());
-    }
-
-    /// Flattens what is left of a state with this world.
-    fn flatten(&mut self, whole: &World) {
-        let now = whole.at;
-        self.flatten_epochs(whole);
-        for job in &mut self.world.kube.node_jobs {
-            job.created_at = passed(now, job.created_at);
-            job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
-        }
-        for inventory in self.world.kube.inventories.values_mut() {
-            inventory.created_at = passed(now, inventory.created_at);
-            if let Some(report) = &mut inventory.report {
-                (report.began_at, report.ended_at) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
-            }
-        }
-        for report in self.world.kube.reports.values_mut() {
-            report.began_at = DateTime::UNIX_EPOCH;
-            report.ended_at = passed(now, report.ended_at);
-        }
-        self.flatten_versions();
-        flatten_ledger(&mut self.ledger, now);
-        let version = self.version;
-        if let Some((next, read, _)) = &mut self.frozen {
-            // It only matters whether the version is the present one.
-            *read = u32::from(*read == version);
-            if matches!(**next, Next::Save { .. })
-                && let Next::Save { ledger, .. } = &mut **next
-            {
-                flatten_ledger(ledger, now);
-            }
-        }
-        self.version = 1;
-        self.world.at = DateTime::UNIX_EPOCH;
+        (kube.node_jobs, kube.reports, kube.inventories) =
+            (Shared::default(), Shared::default(), Shared::default());
+        (self.ledger, self.version, *at) = (Shared::default(), 1, DateTime::UNIX_EPOCH);
     }
 
     /// Reduces the CephCluster's versions to the compared facts.
     ///
     /// The facts are whether the version is the one that the fence was set for, and whether Rook has skipped
     /// a later one.
-    fn flatten_versions(&mut self) {
+    fn flatten_versions(&mut self, run: &mut Run) {
         let kube = &mut self.world.kube;
-        let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, self.ledger.run.fence_after);
+        let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, run.fence_after);
         kube.skipped = (skipped < present).then_some(0);
         // Without a fence it is never read.
         kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
             let acknowledged = skipped.is_some_and(|skipped| skipped > at);
             u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(acknowledged)
         });
-        self.ledger.run.fence_after = after.map(|_| 0);
+        run.fence_after = after.map(|_| 0);
         if let Some((_, _, read)) = &mut self.frozen {
             // A runner that is not frozen late reads it when it resumes.
             let read_later = self.world.read();
@@ -117,7 +100,6 @@ impl State {
         }
         let kube = &mut self.world.kube;
         kube.cluster_version.clear();
-        let run = &mut self.ledger.run;
         if run.operator.is_some() {
             run.last_operator = None; // it is not asked then
         }
@@ -131,7 +113,7 @@ impl State {
         }
         if !is_frozen {
             // The next decision reads it again; only a frozen runner remembers one.
-            self.flatten_pdb();
+            self.flatten_pdb(run);
         }
     }
 
@@ -139,8 +121,7 @@ impl State {
     ///
     /// Either osd-migrate limited it and it was not written since, or it is not limited yet, or it was
     /// written externally since.
-    fn flatten_pdb(&mut self) {
-        let run = &mut self.ledger.run;
+    fn flatten_pdb(&mut self, run: &mut Run) {
         if run.pdb.is_some() {
             run.last_pdb = None; // it is not asked then
         }
@@ -160,21 +141,18 @@ impl State {
             uid.clear();
         }
     }
+}
 
-    /// Reduces the epochs that are not in slots, PGs and placements: it only matters whether one is the
-    /// present one.
-    fn flatten_epochs(&mut self, whole: &World) {
-        let present = std::mem::replace(&mut self.world.ceph.epoch, Epoch(0));
-        for record in self.ledger.records.values_mut() {
-            if let Some(lost) = &mut record.lost_upmaps {
-                lost.epoch = Epoch(u64::from(lost.epoch == present));
-            }
-            if let Some((epoch, _)) = &mut record.up_seen {
-                let slot = whole.ceph.slots.get(&record.osd);
-                *epoch = Epoch(u64::from(slot.is_some_and(|slot| slot.up_from == *epoch)));
-            }
-        }
-    }
+/// Hashes what a frozen runner has decided.
+fn hash_frozen(next: &Next, now: DateTime<Utc>, bytes: &mut Bytes) {
+    let Next::Save { ledger, osd, why } = next else {
+        next.hash(bytes);
+        return;
+    };
+    let mut run = ledger.run.clone();
+    flatten_run(&mut run, now);
+    ("Save", run, osd, why).hash(bytes);
+    hash_ledger(ledger, now, None, bytes);
 }
 
 /// Epochs of slots, PGs and placements by their order, in which alone they matter.
@@ -282,21 +260,8 @@ fn hash_daemon((osd, daemon): (&OsdId, &Daemon), is_frozen: bool, bytes: &mut By
     (replica_failure, pods).hash(bytes);
 }
 
-/// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
-/// twice that for a silent agent, 60 for an OSD that does not become empty.
-const DEADLINES: [i64; 8] = [1, 2, 3, 8, 10, 15, 30, 60];
-
-fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
-    let minutes = (now - at).num_minutes();
-    let class: i64 = DEADLINES.iter().map(|deadline| i64::from(minutes >= *deadline)).sum();
-    DateTime::UNIX_EPOCH + TimeDelta::seconds(class)
-}
-
-fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
-    for work in ledger.nodes.values_mut() {
-        work.since = DateTime::UNIX_EPOCH;
-    }
-    let run = &mut ledger.run;
+/// Flattens the times of a run.
+fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     for was in run.operator.iter_mut().chain(&mut run.last_operator) {
         was.since = was.since.map(|at| passed(now, at));
     }
@@ -305,25 +270,5 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
     }
     if let Some(skipping) = &mut run.skipping {
         skipping.since = passed(now, skipping.since);
-    }
-    for record in ledger.records.values_mut() {
-        record.milestones.clear();
-        for time in [&mut record.down_since, &mut record.blocked_since, &mut record.saved_at] {
-            *time = time.map(|at| passed(now, at));
-        }
-        record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
-        record.wipe_blocked_since = record.wipe_blocked_since.map(|at| passed(now, at));
-        record.left_to_rook_since = record.left_to_rook_since.map(|at| passed(now, at));
-        // Less than a minute counts as none: the first minute passes a deadline of seconds.
-        record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
-        if let Some(empty) = &mut record.empty {
-            for time in [&mut empty.intended_at, &mut empty.out_since, &mut empty.emptied_at] {
-                *time = time.map(|at| passed(now, at));
-            }
-            empty.least = empty.least.map(|(bytes, at)| (bytes, passed(now, at)));
-        }
-        if let Some(quarantine) = &mut record.quarantine {
-            quarantine.since = DateTime::UNIX_EPOCH;
-        }
     }
 }

@@ -27,6 +27,7 @@ mod ending;
 mod first_for;
 #[cfg(test)]
 mod growth;
+mod hashed;
 mod menus;
 mod migrations;
 mod mutants;
