@@ -14,6 +14,7 @@ use osd_migrate_core::domain::preview;
 use osd_migrate_core::sim::World;
 use osd_migrate_core::sim::example::{Kind, PoolShape, Shape};
 
+use super::counted::{counted_by_growth, osds};
 use super::state::{Allowance, State};
 
 /// OSDs of a host: as many as a large chassis for hard disks has, divided by two.
@@ -21,12 +22,6 @@ const PER_HOST: usize = 25;
 
 /// PGs of an OSD, as Ceph's autoscaler aims at a third of 100 for one of three pools.
 const PGS_PER_OSD: usize = 33;
-
-/// Returns the size that `build/growth` asks for.
-#[expect(clippy::disallowed_methods, reason = "the caller of this process chooses the size")]
-fn osds() -> usize {
-    std::env::var("GROWTH_OSDS").unwrap().parse().unwrap()
-}
 
 /// Returns a world with a pool of so many replicas; every second OSD is legacy.
 fn world(size: u32) -> World {
@@ -40,12 +35,6 @@ fn world(size: u32) -> World {
 
 fn state() -> State {
     State::new(world(3), Allowance { faults: 0, freezes: 0, leaps: 0 })
-}
-
-/// Calls a function. `build/growth` counts the instructions between begin and end of this one.
-#[inline(never)]
-fn counted_by_growth<T>(work: impl FnOnce() -> T) -> T {
-    std::hint::black_box(work())
 }
 
 #[test]

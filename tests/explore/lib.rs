@@ -18,6 +18,7 @@
 
 mod approval;
 mod canonical;
+pub mod counted;
 mod databases;
 mod directories;
 mod drains;

@@ -7,6 +7,7 @@ use osd_migrate::domain::next::{Next, Saving};
 use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation};
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::{classify, plan, preview};
+use osd_migrate_explore::counted::{counted_by_growth, osds};
 
 use super::answers::answers;
 use super::cluster::{self, Cluster, Host, Layout, PACIFIC, Pool, fsid};
@@ -57,21 +58,14 @@ fn seen(cluster: &Cluster) -> Observation {
     seen
 }
 
-/// Calls a function. `build/growth` counts the instructions between begin and end of this one.
-#[inline(never)]
-fn counted_by_growth<T>(work: impl FnOnce() -> T) -> T {
-    std::hint::black_box(work())
-}
-
 /// Reads the answers of Ceph for a cluster of the size that `build/growth` asks for.
 #[test]
 #[ignore = "build/growth runs it"]
-#[expect(clippy::disallowed_methods, reason = "the caller of this process chooses the size")]
 fn growth_of_answers() {
-    let osds: u32 = std::env::var("GROWTH_OSDS").unwrap().parse().unwrap();
-    let answers = answers(&with_pool(osds / 25, &RBD), Detail::Read);
+    let osds = osds();
+    let answers = answers(&with_pool(u32::try_from(osds).unwrap() / 25, &RBD), Detail::Read);
     let ceph = counted_by_growth(|| answers.seen().unwrap());
-    assert_eq!(ceph.slots.len(), osds as usize);
+    assert_eq!(ceph.slots.len(), osds);
 }
 
 #[test]
