@@ -13,7 +13,7 @@ import json
 import time
 
 from . import kills, sick
-from .replicas import Watch, returned, whole_logs
+from .replicas import Watch, returned, trim
 
 OSD, BESIDE, ELSEWHERE = 1, 4, 3  # osd.4 is on the host of osd.1
 WEIGHT = "0.9"
@@ -68,7 +68,7 @@ def bring_up(world, layout, release=None):
         world.lab("write", objects, "96", pool)
     world.lab("client", "start", "labpool,two,coded")
     customize(world)
-    world.until("all PGs to be trimmed", 30, lambda: not whole_logs(world))
+    trim(world)
 
 
 def customize(world):

@@ -20,7 +20,7 @@ from .disks import digest
 from .legacy import AVAILABLE
 from .own_user import CREATE_USER
 from .provision import answer
-from .replicas import Watch, returned, whole_logs
+from .replicas import Watch, returned, trim
 
 LEAVES, STAYS = 1, 2  # in directories, on h2 and h3
 DEAD, STOPPED = 7, 4  # out, on h4 and h1
@@ -76,10 +76,10 @@ def bring_up(world, kinds):
     world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{AVAILABLE}-")  # no node has such a disk
     remove.pool_of_two(world, pgs="32", objects="600")
     empty.clean(world)
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
+    trim(world)
     sick.kill_osd(world, DEAD)
     stop_osd(world, STOPPED)
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
+    trim(world)
     for osd in (LEAVES, STAYS):
         world.lab("on", HOSTS[osd], "bash", "-c", BYSTANDERS, "-", MOUNT, os.path.dirname(folder(world, osd)))
 

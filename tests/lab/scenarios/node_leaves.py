@@ -6,7 +6,7 @@ statistics are read continuously: no PG lacks a replica, and one OSD is down at 
 """
 
 from . import empty, forecast, kills, remove
-from .replicas import Watch, whole_logs
+from .replicas import Watch, trim
 
 HOST, OSDS = "h2", (1, 5)
 KEYS = {f"osd-{osd}" for osd in OSDS}
@@ -40,7 +40,7 @@ def bring_up(world):
     world.up(osds=8, layout="0=raw", hosts=4)
     remove.pool_of_two(world, pgs="32", objects="600")
     empty.clean(world)
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
+    trim(world)
 
 
 def listed(world):

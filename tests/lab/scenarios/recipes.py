@@ -11,7 +11,7 @@ import time
 
 from . import empty, forecast, remove, sick
 from .disks import attached
-from .replicas import Background, Watch, whole_logs
+from .replicas import Background, Watch, trim
 
 OSD = 5
 POOLS = {  # PGs, objects, kind
@@ -59,7 +59,7 @@ def create_pools(world):
     for name, (_, objects, _) in POOLS.items():
         world.lab("write", str(objects), MEAN_KIB, name)
     empty.clean(world)
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
+    trim(world)
     world.say(f"{world.lab('ceph', '--version').stdout.strip()}; {len(forecast.up_sets(world))} PGs")
 
 
@@ -220,7 +220,7 @@ def brought_back(world, before, up):
     time.sleep(4)
     world.lab("wait-clean", "300")
     assert world.shape() == before, f"not as before:\n{before}\n{world.shape()}"
-    world.until("all PGs to be trimmed", 60, lambda: not whole_logs(world))
+    trim(world)
 
 
 # ---- the result

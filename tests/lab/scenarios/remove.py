@@ -15,7 +15,7 @@ from . import empty, forecast, kills, sick
 from .disks import attached
 from .new_osds import by_id
 from .provision import answer
-from .replicas import Watch, returned, whole_logs
+from .replicas import Watch, returned, trim
 
 OSD, HOST = 4, "h2"  # osd.1 and osd.7 are on this host, too
 MARKED, DEAD = 6, 3  # on h1
@@ -60,7 +60,7 @@ def bring_up(world):
     empty.clean(world)
     forecast.upmap(world, OSD)
     empty.clean(world)
-    world.until("all PGs to be trimmed", 30, lambda: not whole_logs(world))
+    trim(world)
 
 
 def pool_of_two(world, pgs, objects):

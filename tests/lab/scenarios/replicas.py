@@ -12,6 +12,8 @@ from .sessions import Ceph
 Sample = namedtuple("Sample", "at up is_in weight names held lacking clean down safe")
 # Slot of an id that is purged.
 ABSENT = {"up": 0, "in": 0, "weight": 0}
+# The statistics of PGs lag behind by up to 7 s.
+STATISTICS = 8
 
 
 class Background(threading.Thread):
@@ -133,3 +135,25 @@ def whole_logs(world):
     pgs = world.ceph("pg", "dump", "pgs")
     pgs = pgs["pg_stats"] if isinstance(pgs, dict) else pgs
     return [pg["pgid"] for pg in pgs if pg["stat_sum"]["num_objects"] and pg["log_start"] == "0'0"]
+
+
+def trim(world, seconds=60):
+    """Waits until the log of each PG with objects was trimmed, and writes more if one was not.
+
+    Objects have random names: now and then a PG gets so few of them that its log stays whole.
+    """
+    names = {pool["pool"]: pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]}
+    current = time.monotonic() + STATISTICS
+
+    def done():
+        nonlocal current
+        whole = whole_logs(world)
+        if whole and time.monotonic() > current:
+            pools = sorted({names[int(pg.split(".")[0])] for pg in whole})
+            world.say(f"more is written to {', '.join(pools)}, because logs were never trimmed: {', '.join(whole)}")
+            for pool in pools:
+                world.lab("write", "64", "4", pool)
+            current = time.monotonic() + STATISTICS
+        return not whole
+
+    world.until("all PGs to be trimmed", seconds, done)
