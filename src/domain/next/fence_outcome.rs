@@ -109,7 +109,7 @@ impl fmt::Display for FenceOutcome {
             ),
             Self::ChangedByRook { osds } => write!(
                 f,
-                "the fence stays, because Rook would change {}, which are not as declared. Migrate them: osd-migrate -n \
+                "the fence stays, because Rook would change OSDs that are not as declared: {}. Migrate them: osd-migrate -n \
                  NAMESPACE run --confirm yes-really-migrate-osds. Or undo the edit: kubectl -n NAMESPACE edit cephcluster \
                  CEPHCLUSTER",
                 names(osds)

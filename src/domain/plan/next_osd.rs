@@ -80,18 +80,18 @@ impl Pass<'_> {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }
+        let own = self.own.gate(osd, &candidate.node);
         // Ceph was not asked about an OSD that is refused for want of a disk.
-        let is_open = self.all == Gate::Open && self.own.gate(osd, &candidate.node) == Gate::Open;
-        if is_open && lacks_its_disk(osd, self.view) {
+        if self.all == Gate::Open && own == Gate::Open && lacks_its_disk(osd, self.view) {
             return self.begin(candidate);
         }
         // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {
             Gate::Open if candidate.empties => {
-                gate::first_of([self.own.gate(osd, &candidate.node), gate::emptiable(osd, self.view.seen)])
+                gate::first_of([own, gate::emptiable(osd, self.view.seen)])
             }
             Gate::Open => self.own.gate_asked(osd, &candidate.node),
-            Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &candidate.node),
+            Gate::Shut(_) | Gate::Unknown(_) => own,
         };
         match (gate::first_of([self.refused(osd), own]), self.all.clone()) {
             (Gate::Shut(Reason::CannotBeEmptied { why, .. }), _) => self.cannot_be_emptied(osd, why),
