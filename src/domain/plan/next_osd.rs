@@ -87,9 +87,7 @@ impl Pass<'_> {
         }
         // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {
-            Gate::Open if candidate.empties => {
-                gate::first_of([own, gate::emptiable(osd, self.view.seen)])
-            }
+            Gate::Open if candidate.empties => gate::first_of([own, gate::emptiable(osd, self.view.seen)]),
             Gate::Open => self.own.gate_asked(osd, &candidate.node),
             Gate::Shut(_) | Gate::Unknown(_) => own,
         };
