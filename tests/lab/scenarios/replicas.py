@@ -137,7 +137,7 @@ def whole_logs(world):
     return [pg["pgid"] for pg in pgs if pg["stat_sum"]["num_objects"] and pg["log_start"] == "0'0"]
 
 
-def trim(world, seconds=60):
+def trim(world):
     """Waits until the log of each PG with objects was trimmed, and writes more if one was not.
 
     Objects have random names: now and then a PG gets so few of them that its log stays whole.
@@ -156,4 +156,4 @@ def trim(world, seconds=60):
             current = time.monotonic() + STATISTICS
         return not whole
 
-    world.until("all PGs to be trimmed", seconds, done)
+    world.until("all PGs to be trimmed", 60, done)
