@@ -120,6 +120,11 @@ impl Sim {
         self.faults.len()
     }
 
+    /// Returns what is left if all runners are killed now.
+    pub fn without_runners(&self) -> Self {
+        Self { gone: (1..=self.runners).collect(), ..self.clone() }
+    }
+
     /// Returns the stored ledger.
     pub fn ledger(&self) -> Result<Ledger, Unreadable> {
         self.read.clone()

@@ -121,6 +121,11 @@ impl Runner {
     /// Resumes the runner, which is not stopped again.
     pub fn thaw(&self) {
         self.me.watch.replace(None);
+        self.resume();
+    }
+
+    /// Resumes the runner until its watch stops it again.
+    pub fn resume(&self) {
         self.me.stopped.set(false);
     }
 

@@ -30,7 +30,6 @@ mod ledger;
 mod pace;
 mod pages;
 mod pg_counts;
-mod phases;
 mod plan_new;
 mod preview;
 mod progress;

@@ -215,8 +215,10 @@ fn next_opening_is_the_first_minute_at_which_a_window_opens() {
         let mut before = is_open(start);
         assert_eq!(windows.is_open_at(start), before, "{what}");
         let minutes = (1..22 * 1440).map(|minute| start + TimeDelta::minutes(minute));
-        let mut opens =
-            minutes.filter(|time| !std::mem::replace(&mut before, is_open(*time)) && is_open(*time));
+        let mut opens = minutes.filter(|time| {
+            let now = is_open(*time);
+            !std::mem::replace(&mut before, now) && now
+        });
         let expected = opens.next();
         // A time within a minute is rounded to none.
         let seconds = start + TimeDelta::milliseconds(random.i64(0..60_000));

@@ -10,7 +10,7 @@ use osd_migrate::sim::ports::{Call, Side, Watch};
 
 use osd_migrate_explore::approving_all;
 
-use super::play::{Ended, Play, ends, print_figures};
+use super::play::{Ended, Play, Running, ends, print_figures};
 use super::removal::{assert_removed, requested};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
@@ -18,8 +18,8 @@ use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 /// time.
 const SECOND: usize = 1;
 
-/// Stops at the n-th point (from 1), and counts the points.
-fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
+/// Stops at these points (from 1), and counts the points.
+fn stops_at(is_one: impl Fn(usize) -> bool + 'static, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let points = Rc::clone(points);
     points.set(0);
     let mut held = false;
@@ -31,13 +31,13 @@ fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
         }
         points.set(points.get() + 1);
         assert!(points.get() < 5000, "it goes round in circles");
-        points.get() == n
+        is_one(points.get())
     }))
 }
 
 pub(crate) struct Crashes {
     pub(crate) play: fn() -> Play,
-    pub(crate) run: fn(&Play, Option<Watch>) -> Ended,
+    pub(crate) start: fn(&Play, Option<Watch>) -> Running,
     pub(crate) end: fn() -> Ended,
     pub(crate) check: fn(&Play),
 }
@@ -45,7 +45,7 @@ pub(crate) struct Crashes {
 impl Crashes {
     pub(crate) const PLAIN: Self = Self {
         play: Play::new,
-        run: Play::run_watched,
+        start: Play::start,
         end: Play::finished,
         check: |play| {
             play.assert_all_is_well();
@@ -53,35 +53,50 @@ impl Crashes {
         },
     };
 
-    /// Restarts the program some seconds later.
+    /// Restarts the program some seconds later, and returns the number of points until its end.
     fn goes_on(&self, play: &Play, pause: usize, said: &str) -> usize {
         play.time_passes(i64::try_from(pause).unwrap());
         let points = Rc::new(Cell::new(0));
-        assert_eq!((self.run)(play, dies_at(0, &points)), (self.end)(), "{said}");
+        assert_eq!((self.start)(play, stops_at(|_| false, &points)).go_on(), (self.end)(), "{said}");
         (self.check)(play);
         points.get()
     }
 
+    /// Runs undisturbed to the end, and returns what a crash at each point would leave.
+    fn undisturbed(&self, play: &Play) -> Vec<Sim> {
+        let mut left = Vec::new();
+        let mut running = (self.start)(play, stops_at(|_| true, &Rc::default()));
+        let end = loop {
+            let end = running.go_on();
+            if !running.runner.is_stopped() {
+                break end;
+            }
+            left.push(play.sim.borrow().without_runners());
+            running.runner.resume();
+        };
+        assert_eq!(end, (self.end)());
+        (self.check)(play);
+        left
+    }
+
     pub(crate) fn run(&self, name: &str, twice: bool) {
-        let undisturbed = (self.play)();
-        let points = Rc::new(Cell::new(0));
-        assert_eq!((self.run)(&undisturbed, dies_at(0, &points)), (self.end)());
-        (self.check)(&undisturbed);
-        let (points, end) = (points.get(), ends(&undisturbed.sim.borrow()));
+        let first = (self.play)();
+        let crashes = self.undisturbed(&first);
+        let (points, end) = (crashes.len(), ends(&first.sim.borrow()));
         assert!(points > 40, "{points}");
+        let over = |sim: &Sim| Play { policy: first.policy.clone(), ..Play::of(sim.clone()) };
         let mut second = 0;
-        for n in 1..=points {
-            let play = (self.play)();
-            assert_eq!((self.run)(&play, dies_at(n, &Rc::default())), None, "it must die at {n}");
-            let dead: Sim = play.sim.borrow().clone();
+        for (n, dead) in (1..).zip(&crashes) {
+            let play = over(dead);
             let left = self.goes_on(&play, n % 4, &format!("died at {n}"));
             assert_eq!(ends(&play.sim.borrow()), end, "died at {n}");
             for k in (0..SECOND).filter(|_| twice) {
                 let m = 1 + (n * 7 + k * left / SECOND) % left;
-                let play = Play::of(dead.clone());
+                let play = over(dead);
                 play.time_passes(i64::try_from(n % 4).unwrap());
                 let said = format!("died at {n}, and again at {m}");
-                assert_eq!((self.run)(&play, dies_at(m, &Rc::default())), None, "{said}");
+                let dies = stops_at(move |point| point == m, &Rc::default());
+                assert_eq!((self.start)(&play, dies).go_on(), None, "{said}");
                 self.goes_on(&play, m % 5, &said);
                 assert_eq!(ends(&play.sim.borrow()), end, "{said}");
                 second += 1;
@@ -134,6 +149,6 @@ fn removal_ends_the_same_after_a_crash_at_any_point() {
 
 #[test]
 fn cancelled_run_ends_the_same_after_a_crash_at_any_point() {
-    let (run, check) = (Play::run_cancelled_at_stop, assert_cancelled_after_the_first);
-    Crashes { run, end: cancelled, check, ..Crashes::PLAIN }.run("cancelled", false);
+    let (start, check) = (Play::start_cancelled_at_stop, assert_cancelled_after_the_first);
+    Crashes { start, end: cancelled, check, ..Crashes::PLAIN }.run("cancelled", false);
 }

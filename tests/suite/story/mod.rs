@@ -154,7 +154,7 @@ fn stop_is_reverted_if_a_partner_fails_and_retried_later() {
 #[test]
 fn cancelled_run_finishes_the_stopped_osd_and_resume_the_rest() {
     let play = Play::new();
-    assert_eq!(play.run_cancelled_at_stop(None), cancelled());
+    assert_eq!(play.start_cancelled_at_stop(None).go_on(), cancelled());
     assert_cancelled_after_the_first(&play);
     play.sim.borrow_mut().world.kube.control = None;
     assert_eq!(play.run(), Play::finished());

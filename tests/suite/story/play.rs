@@ -131,14 +131,14 @@ impl Play {
     }
 
     /// Starts a run with the watch, and cancels it as soon as osd.0 is stopped.
-    pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
+    pub(crate) fn start_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Running {
         let cancels: Watch = Box::new(move |call, side, world| {
             if let (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Done) = (call, side) {
                 world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
             }
             watch.as_mut().is_some_and(|watch| watch(call, side, world))
         });
-        self.run_watched(Some(cancels))
+        self.start(Some(cancels))
     }
 
     /// Lets an OSD with replicas of osd.0's PGs go down for 20 seconds, as soon as osd.0 is stopped.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use osd_migrate::domain::phase::{DaemonFact, DataFact, DiskFact, Facts, Phase, ROWS, SlotFact, phase};
+use super::{DaemonFact, DataFact, DiskFact, Facts, Phase, ROWS, SlotFact, phase};
 
 const SLOTS: [SlotFact; 6] = [
     SlotFact::Old,
