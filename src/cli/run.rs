@@ -66,6 +66,14 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "OSDS", default_value_t = Empty::Thin)]
     #[arg(hide_short_help = true)]
     pub empty: Empty,
+    /// Number of OSDs of one host that may be migrated in parallel.
+    ///
+    /// While they are stopped, the data of all of them lacks one replica. The first OSD of each kind is
+    /// migrated alone, and serves for the time of --soak first. OSDs that share a PG, that are emptied, or
+    /// that move to another disk are migrated one after the other.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=64))]
+    #[arg(hide_short_help = true)]
+    pub in_parallel: u32,
     /// Remove the OSDs whose removal was requested.
     ///
     /// `remove` requests the removal of an OSD, `keep` withdraws the request. Without this option, a run
@@ -180,6 +188,10 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub skip_after: TimeDelta,
+    /// Time for which the first migrated OSD of a kind serves before several are migrated in parallel.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    #[arg(hide_short_help = true, help_heading = LIMITS)]
+    pub soak: TimeDelta,
 }
 
 /// Parses a time such as 90s, 15m or 1h, up to a day.
@@ -278,12 +290,14 @@ impl RunArgs {
                 Empty::Never => policy::Empty::Never,
                 Empty::All => policy::Empty::All,
             },
+            in_parallel: self.in_parallel,
             limits: Limits {
                 failures: self.limits.failure_limit,
                 start: self.limits.start_limit,
                 noout: self.limits.noout_limit,
                 retry_pause: self.limits.agent_retry_pause,
                 skip_after: self.limits.skip_after,
+                soak: self.limits.soak,
             },
             ..self.new.policy()
         }

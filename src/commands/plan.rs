@@ -124,6 +124,7 @@ pub(super) async fn planned(
             plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
             plan.insert("nothingDeclared".to_owned(), show::nothing_declared(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
+            plan.insert("inParallel".to_owned(), policy.in_parallel.into());
         }
         plan
     };
@@ -132,6 +133,7 @@ pub(super) async fn planned(
             let detail = PlanDetail { all, wide: output == PlanOutput::Wide, width: width() };
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
+            let in_parallel = show::in_parallel_text(policy.in_parallel);
             let fenced = show::fence_text(&ledger, seen.at);
             let remarks = [
                 show::before_an_edit(&seen),
@@ -139,7 +141,7 @@ pub(super) async fn planned(
                 show::pgs_text(&seen.ceph),
                 show::drift_text(&drift),
             ];
-            let parts = [Some(plan), windows, fenced].into_iter().chain(remarks);
+            let parts = [Some(plan), windows, in_parallel, fenced].into_iter().chain(remarks);
             let parts: Vec<_> = parts.flatten().collect();
             fitted(&names.complete(&parts.join("\n")), detail.width)
         }

@@ -87,6 +87,10 @@ guards! {
     EmptiedTogether,
     /// OSDs that leave together are stopped one after the other.
     OneStopAtATime,
+    /// OSDs that are migrated in parallel are on one host.
+    BatchOneHost,
+    /// A kind of OSD is first migrated alone, before several of it are in parallel.
+    CanaryFirst,
     /// No OSD is emptied by its CRUSH weight while Rook would reset the weight.
     WeightsNotReset,
     /// After the stop, no other replica is missing.
@@ -313,6 +317,8 @@ guards! {
     YoungerPgsExcused,
     /// PGs that are younger than the stop report before an OSD is called settled.
     YoungerPgsReport,
+    /// An OSD that still serves is given up if another one of its batch was quarantined after its stop.
+    BatchEndsWithQuarantine,
     /// Rook's operator is restored while a run waits.
     OperatorRestored,
     /// Attempts of a node agent after the stop are spaced.

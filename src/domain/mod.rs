@@ -5,6 +5,7 @@
 
 pub mod act;
 pub mod approval;
+pub mod batch;
 pub mod classify;
 pub mod cluster_status;
 pub mod commands;

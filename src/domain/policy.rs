@@ -1,12 +1,12 @@
 //! Declaration of the owner (the CephCluster) and policy of a run (flags).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::approval::Approval;
-use super::osd::{ObjectStore, OsdId};
+use super::osd::{ObjectStore, OsdId, PgId};
 use super::storage::{Resources, Storage};
 use super::windows::Windows;
 
@@ -99,17 +99,22 @@ pub enum RequireClean {
     Own,
 }
 
-/// PG states, in addition to active+clean, that the owner accepts before a stop.
-///
-/// A PG in such a state is accepted only if no replica of it is missing.
+/// PGs that may lack their replica on an OSD, by OSD: osd-migrate stopped the OSD.
+pub type Missing = BTreeMap<OsdId, BTreeSet<PgId>>;
+
+/// PGs, in addition to those that are active+clean, that are accepted before a stop.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct Accepted {
-    /// `--require-clean own`: any state.
+    /// `--require-clean own`: any state, if no replica is missing.
     pub any: bool,
-    /// States that `disruptionManagement.pgHealthyRegex` accepts, as Ceph prints them.
+    /// States that `disruptionManagement.pgHealthyRegex` accepts, as Ceph prints them, if no replica is
+    /// missing.
     pub states: BTreeSet<String>,
     /// Any PG that only moves: other OSDs are being emptied at the same time.
     pub moving: bool,
+    /// PGs that share no OSD with the OSD, and lack only their replica on another OSD of its batch.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: Missing,
 }
 
 /// Limits on the number of failures and on durations: flags of `run`.
@@ -131,6 +136,9 @@ pub struct Limits {
     /// `--skip-after`: time for which a run waits for OSDs blocked only by their own state (a node that is
     /// cordoned or not Ready), when nothing else is left to do. Then the run ends and reports them.
     pub skip_after: TimeDelta,
+    /// `--soak`: time for which the first migrated OSD of a kind serves before others of that kind are
+    /// migrated in parallel. A daemon that crashes with its new store does so within minutes of load.
+    pub soak: TimeDelta,
 }
 
 impl Default for Limits {
@@ -141,6 +149,7 @@ impl Default for Limits {
             noout: TimeDelta::minutes(15),
             retry_pause: TimeDelta::seconds(30),
             skip_after: TimeDelta::minutes(15),
+            soak: TimeDelta::minutes(10),
         }
     }
 }
@@ -197,6 +206,8 @@ pub struct Policy {
     pub store_on_file: bool,
     /// `--at-once`: new OSDs of one host that may be created in parallel, at least one.
     pub at_once: u32,
+    /// `--in-parallel`: OSDs of one host that may be migrated in parallel, at least one.
+    pub in_parallel: u32,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
     /// `--empty`: which OSDs are emptied before their stop.

@@ -121,6 +121,7 @@ impl Sim {
     }
 
     /// Returns what is left if all runners are killed now.
+    #[must_use]
     pub fn without_runners(&self) -> Self {
         Self { gone: (1..=self.runners).collect(), ..self.clone() }
     }

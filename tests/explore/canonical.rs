@@ -271,4 +271,7 @@ fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     if let Some(skipping) = &mut run.skipping {
         skipping.since = passed(now, skipping.since);
     }
+    if let Some(tried) = &mut run.tried {
+        tried.kinds.values_mut().for_each(|at| *at = passed(now, *at));
+    }
 }

@@ -3,8 +3,8 @@
 use osd_migrate_core::domain::guard::Guard;
 
 use super::{
-    approval, databases, emptying, encrypted, new_osds, new_pvcs, owner, pace, pvcs, recovery, removal,
-    scrubs, unnamed,
+    approval, batch, databases, emptying, encrypted, new_osds, new_pvcs, owner, pace, pvcs, recovery,
+    removal, scrubs, unnamed,
 };
 
 /// Returns the search that finds a guard's absence.
@@ -93,6 +93,9 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::OnlyMoving => removal::NODE_FAULT,
         Guard::NoDiskForDirectory => removal::HAS_A_DISK,
         Guard::OutForLong => removal::OUT_BRIEFLY,
+        Guard::CanaryFirst => batch::ALONE,
+        Guard::BatchOneHost => batch::APART,
+        Guard::BatchEndsWithQuarantine => batch::FAILS,
         Guard::RecoverySavedFirst => recovery::FAST,
         Guard::RecoveryOfOthersStays => recovery::OF_A_PERSON,
         Guard::ScrubSavedFirst => scrubs::WAIT,

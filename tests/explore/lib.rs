@@ -17,6 +17,7 @@
 )]
 
 mod approval;
+mod batch;
 mod canonical;
 pub mod counted;
 mod databases;

@@ -10,8 +10,8 @@ use osd_migrate_core::sim::{Happening, World, example};
 use super::first_for::first_for;
 use super::search::Search;
 use super::{
-    approval, around, databases, directories, emptying, encrypted, everything, keyless, new_osds, new_pvcs,
-    noise, nothing, operator, owner, pace, pvcs, recovery, removal, rook, scrubs, unnamed, upmaps,
+    approval, around, batch, databases, directories, emptying, encrypted, everything, keyless, new_osds,
+    new_pvcs, noise, nothing, operator, owner, pace, pvcs, recovery, removal, rook, scrubs, unnamed, upmaps,
 };
 
 /// Returns the boots of new OSDs that are not as declared.
@@ -132,6 +132,7 @@ fn searches() -> Vec<Search> {
     searches.extend(emptying::searches());
     searches.extend(removal::searches());
     searches.extend(recovery::searches());
+    searches.extend(batch::searches());
     searches.extend(scrubs::searches());
     searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
     searches.push(owner::fences(0, 0));
@@ -160,6 +161,10 @@ fn nothing_is_found(part: usize) {
         removal::NODE_FAULT,
         recovery::OF_A_PERSON,
         scrubs::OF_A_PERSON,
+        batch::ALONE,
+        batch::APART,
+        batch::TWO,
+        batch::FAILS,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
+use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::domain::next::{Next, Wait};
 use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::domain::shared::Shared;
@@ -61,6 +62,8 @@ pub(crate) struct Search {
     pub(crate) owner: Owner,
     /// The stored ledger may be deleted externally, as a fault.
     pub(crate) loses_ledger: bool,
+    /// Ledger at the start.
+    pub(crate) ledger: fn(&World) -> Ledger,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +93,7 @@ impl Search {
             pace: 0,
             owner: Owner::Absent,
             loses_ledger: false,
+            ledger: |_| Ledger::default(),
         }
     }
 
@@ -177,7 +181,9 @@ impl Search {
 
     fn start(&self) -> State {
         let by_flag = (self.policy)().confirmed;
-        let state = State::new((self.world)(), self.left);
+        let world = (self.world)();
+        let ledger = (self.ledger)(&world).into();
+        let state = State { ledger, ..State::new(world, self.left) };
         State { freezes_late: self.freezes_late, pace: self.pace, owner: self.owner, by_flag, ..state }
     }
 

@@ -1,11 +1,11 @@
 //! Preconditions on the data, checked right before an act.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
-use crate::domain::policy::Accepted;
+use crate::domain::policy::{Accepted, Missing};
 
 /// Precondition on the data, checked right before an act.
 ///
@@ -35,13 +35,16 @@ pub enum DataPrecondition {
     },
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
-    /// Every PG that is not clean is one of these PGs, which the stopped OSD served, and only the replica on
+    /// Every PG that is not clean is one of these PGs, which a stopped OSD served, and only the replica on
     /// that OSD is missing.
     OnlyOursMissing {
         /// The stopped OSD.
         osd: OsdId,
         /// PGs as saved before Stop.
         pgs: BTreeSet<PgId>,
+        /// PGs of the other OSDs of its batch that are stopped.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        beside: Missing,
     },
     /// The new OSD is up and has its data. The PGs of the old OSD are clean, wherever they are placed now.
     Backfilled {

@@ -105,7 +105,7 @@ pub fn accepted(view: View<'_>) -> Accepted {
         known.entry(&pg.state).or_insert_with(|| state_text(pg));
     }
     let states = known.into_values().filter(|state| regex.is_match(state)).collect();
-    Accepted { any: view.policy.require_clean == RequireClean::Own, states, moving: false }
+    Accepted { any: view.policy.require_clean == RequireClean::Own, states, ..Accepted::default() }
 }
 
 /// Returns whether the owner accepts an unclean PG that is placed elsewhere.

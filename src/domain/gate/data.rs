@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clean::{HEALTHY, MOVING, allows, has_all_replicas, is_clean, only_moves, state_text};
+use super::clean::{HEALTHY, allows, has_all_replicas, is_clean, only_moves, state_text};
+use super::missing::lacks_only_theirs;
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Record;
@@ -65,7 +66,10 @@ pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> 
 
 /// Returns the gate that is shut while a PG forbids a stop of this OSD.
 pub(super) fn clean_for(osd: OsdId, accepted: &Accepted, ceph: &Ceph) -> Gate {
-    clean_but_for(|pg| allows(accepted, osd, pg, ceph), ceph)
+    let is_elsewhere = |pg: &Pg| !pg.up.contains(&osd) && !pg.acting.contains(&osd);
+    let is_of_batch =
+        |id: &PgId, pg: &Pg| is_elsewhere(pg) && lacks_only_theirs(&accepted.missing, (id, pg), ceph);
+    clean_but_for(|id, pg| allows(accepted, osd, pg, ceph) || is_of_batch(id, pg), ceph)
 }
 
 /// Returns the gate that is unknown while a pool of these PGs merges PGs.
@@ -79,11 +83,11 @@ pub(super) fn not_merging(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gat
 }
 
 pub(super) fn all_clean(ceph: &Ceph) -> Gate {
-    clean_but_for(|_| false, ceph)
+    clean_but_for(|_, _| false, ceph)
 }
 
 pub(super) fn all_clean_or_short_of_osds(ceph: &Ceph) -> Gate {
-    clean_but_for(|pg| is_short_of_osds(pg, ceph), ceph)
+    clean_but_for(|_, pg| is_short_of_osds(pg, ceph), ceph)
 }
 
 /// States in which a PG stays although replicas are missing.
@@ -104,8 +108,8 @@ pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
         && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
 }
 
-fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
-    let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg) && !excused(pg)).collect();
+fn clean_but_for(excused: impl Fn(&PgId, &Pg) -> bool, ceph: &Ceph) -> Gate {
+    let unclean: Vec<_> = ceph.pgs.iter().filter(|(id, pg)| !is_clean(pg) && !excused(id, pg)).collect();
     not_clean(&unclean, ceph)
 }
 
@@ -188,12 +192,6 @@ pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
     pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
 }
 
-/// States through which a PG passes within seconds of a change of its OSDs.
-///
-/// They neither allow nor forbid. `wait` and `laggy`: reads wait until a lease of the former OSDs has expired
-/// or was renewed.
-const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creating", "wait", "laggy"];
-
 /// Returns whether an OSD is up and has all data that it is to hold.
 ///
 /// Every PG that is to be on the OSD is clean with the OSD acting, or only moves between other OSDs (a
@@ -237,28 +235,6 @@ pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) ->
 fn is_complete(ceph: &Ceph) -> bool {
     let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     ceph.pgs.len() as u64 == expected
-}
-
-/// States that end without help: merges, repairs, log recovery.
-///
-/// They end within seconds, or with a recovery of recent writes. A PG in these states that has its replicas
-/// is not missing any, but it does not allow a wipe either.
-const ENDING: [&str; 7] =
-    ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
-
-/// States of a PG on other OSDs that is not missing any replica.
-///
-/// They say nothing about the OSD's own data.
-const ELSEWHERE: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
-
-/// State of an unclean PG with respect to a stopped OSD.
-enum Verdict {
-    /// All replicas are available, except the one on the stopped OSD.
-    Complete,
-    /// The PG is on its way to another state.
-    Passing,
-    /// Another replica of the PG is missing, or may be.
-    Missing,
 }
 
 /// Returns the number of PGs of each pool.
@@ -326,56 +302,4 @@ pub fn affected_by_boot(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
         return record.held_pgs().clone();
     }
     with_younger(record, Guard::YoungerPgsReport, |pg| (pg.up.len() as u64) < size_of(pg, ceph), ceph)
-}
-
-/// Returns the gate that is open if only replicas on the stopped OSD are missing.
-///
-/// Every PG has all its replicas, except the PGs that the stopped OSD served, which may be without that
-/// replica. Placement does not matter: replicas may be moving.
-pub(super) fn only_ours_missing(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
-    let mut unknown = Gate::Open;
-    for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
-        match without(stopped, pgs.contains(id), pg, ceph) {
-            Verdict::Complete => {}
-            Verdict::Passing => {
-                unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
-            }
-            Verdict::Missing => {
-                return Gate::Shut(Reason::OtherReplicaMissing { pg: id.clone(), state: state_text(pg) });
-            }
-        }
-    }
-    unknown
-}
-
-fn without(stopped: OsdId, is_ours: bool, pg: &Pg, ceph: &Ceph) -> Verdict {
-    let has = |words: &[&str]| pg.state.iter().any(|word| words.contains(&word.as_str()));
-    if has(&PASSING) {
-        return Verdict::Passing;
-    }
-    let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
-    let others = pg.acting.iter().filter(|osd| **osd != stopped).count() as u64;
-    let lacking = u64::from(size).saturating_sub(others);
-    let (one_missing, moves) = (lacking == 1, pg.state.contains("remapped"));
-    let is_known = |word: &str, ending: bool| {
-        HEALTHY.contains(&word)
-            || (one_missing && matches!(word, "undersized" | "degraded"))
-            || (moves && MOVING.contains(&word))
-            || (!is_ours && ELSEWHERE.contains(&word))
-            || (ending && ENDING.contains(&word))
-    };
-    let knows = |ending| pg.state.iter().all(|word| is_known(word, ending));
-    if lacking > u64::from(is_ours) {
-        return Verdict::Missing;
-    }
-    let is_complete = pg.degraded <= lacking.saturating_mul(pg.objects);
-    if is_complete && pg.state.contains("active") && knows(false) {
-        return Verdict::Complete;
-    }
-    let is_ending = has(&["premerge", "repair", "recovering", "recovery_wait", "forced_recovery"]);
-    if is_ending && knows(true) && !is_out(Guard::PassingStatesWait) {
-        Verdict::Passing
-    } else {
-        Verdict::Missing
-    }
 }

@@ -7,6 +7,7 @@ mod clean;
 mod data;
 mod emptied;
 mod mark_out;
+mod missing;
 mod new;
 mod node;
 mod own;

@@ -7,6 +7,7 @@ use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{unstoppable, without_redundancy};
 use super::emptied::emptied;
+use super::missing::lacks_only_theirs;
 use super::node::{node_answers, node_ready, not_cordoned};
 use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
@@ -36,6 +37,8 @@ impl<'a> Own<'a> {
         for (id, pg) in &seen.ceph.pgs {
             let reason = if is_clean(pg) {
                 data::why_unknown(accepted.any, id, pg, &seen.ceph)
+            } else if lacks_only_theirs(&accepted.missing, (id, pg), &seen.ceph) {
+                Some(Gate::Shut(one_unclean(id, state_text(pg))))
             } else if !allows_elsewhere(accepted, pg, &seen.ceph) {
                 unclean.push((id, pg));
                 None

@@ -1,11 +1,10 @@
 //! Data preconditions, asked right before an act.
 
-use std::collections::BTreeSet;
-
 use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
-use super::data::{all_clean, clean_for, fresh, is_filled, only_ours_missing};
+use super::data::{all_clean, clean_for, fresh, is_filled};
 use super::emptied::{emptied, still_out};
+use super::missing::{none_missing, only_ours_missing};
 use crate::domain::act::DataPrecondition;
 use crate::domain::observation::{Ceph, Pg};
 use crate::domain::osd::PgId;
@@ -24,11 +23,10 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
             first_not_open([emptied(*osd, ceph), self::precondition(&allows, ceph)])
         }
         DataPrecondition::NoneMissing { osd } => {
-            let none_missing = only_ours_missing(*osd, &BTreeSet::new(), ceph);
-            first_not_open([still_out(*osd, ceph), none_missing, fresh(|_| true, ceph)])
+            first_not_open([still_out(*osd, ceph), none_missing(*osd, ceph), fresh(|_| true, ceph)])
         }
-        DataPrecondition::OnlyOursMissing { osd, pgs } => {
-            first_not_open([only_ours_missing(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
+        DataPrecondition::OnlyOursMissing { osd, pgs, beside } => {
+            first_not_open([only_ours_missing((*osd, pgs), beside, ceph), fresh(|pg| pgs.contains(pg), ceph)])
         }
         DataPrecondition::Backfilled { osd, fsid, pgs } => {
             let slot = ceph.slots.get(osd).filter(|slot| slot.fsid == Some(*fsid));

@@ -1,9 +1,10 @@
 //! Gates of the removal of an OSD.
 
 use super::answer::{Gate, first_not_open, shut_if};
-use super::data::{fresh, only_ours_missing, pgs_of};
+use super::data::{fresh, pgs_of};
 use super::emptied::{emptiable, safe_to_destroy};
 use super::mark_out::HOLDS_DATA;
+use super::missing::none_missing;
 use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
 use super::surroundings::{flag_in_the_way, surroundings};
@@ -118,7 +119,7 @@ pub fn before_last_stop(
 /// No PG needs the disk. But as long as a replica is missing anywhere, no data is given up.
 pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
-        only_ours_missing(osd, &BTreeSet::new(), &seen.ceph),
+        none_missing(osd, &seen.ceph),
         fresh(|_| true, &seen.ceph),
         surroundings(our_fence, seen),
         node_ready(node, seen),

@@ -2,8 +2,9 @@
 
 use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
-use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy, served};
+use super::data::{all_clean, clean_for, fresh, not_merging, redundancy, served};
 use super::emptied::still_out;
+use super::missing::only_ours_missing;
 use super::node::{node_ready, not_cordoned};
 use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
@@ -12,7 +13,7 @@ use super::{Reason, pgs_of, rook};
 use crate::domain::ledger::Record;
 use crate::domain::observation::{Admission, Observation, OkToStop};
 use crate::domain::osd::{NodeName, OsdId, PgId};
-use crate::domain::policy::Accepted;
+use crate::domain::policy::{Accepted, Missing};
 use std::collections::BTreeSet;
 
 /// Returns the gate before an OSD is recorded and before it is stopped.
@@ -73,15 +74,15 @@ pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate
 
 /// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.
 ///
-/// Only its own replicas may be missing.
-pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
+/// Only its own replicas may be missing, and those of the stopped OSDs of its batch (`beside`).
+pub fn after_stop(record: &Record, our_fence: Option<&str>, beside: &Missing, seen: &Observation) -> Gate {
     let pgs = served(record, &seen.ceph);
     let is_old = seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.fsid == Some(record.old));
     let is_emptied = record.empty.is_some() && is_old;
     // The data comes first: it may need a person, who is not called for conditions that pass without help.
     first_not_open([
         if is_emptied { still_out(record.osd, &seen.ceph) } else { Gate::Open },
-        only_ours_missing(record.osd, &pgs, &seen.ceph),
+        only_ours_missing((record.osd, &pgs), beside, &seen.ceph),
         same_pvc(record, seen),
         no_rotation(record.osd, seen),
         // An OSD that is removed gets no successor.

@@ -19,6 +19,7 @@ pub use recorded_pvc::RecordedPvc;
 pub use refusals::{Refusals, Refused, RefusedStep};
 pub use run::{
     FENCE, FastRecovery, FenceOrder, FormerPdb, NoScrub, OfJob, Progress, Run, ScaledOperator, Skipping,
+    Tried,
 };
 pub use stored::Unreadable;
 pub use whole::{FORMAT, Ledger, MAX_OPEN, MAX_RECORDS};

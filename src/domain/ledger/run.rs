@@ -1,6 +1,6 @@
 //! State of the run as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LeftPvcs, Refusals};
 use crate::domain::osd::OsdId;
@@ -64,6 +64,18 @@ pub struct Run {
     /// OSDs that a Job removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<OfJob>,
+    /// Kinds of migration that a Job has tried with one OSD, before it migrates several in parallel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+}
+
+/// Kinds of migration that a Job has tried with one OSD.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tried {
+    /// uid of the Job. Another Job tries again.
+    pub job: String,
+    /// By kind: when the first OSD of the kind was finished.
+    pub kinds: BTreeMap<String, DateTime<Utc>>,
 }
 
 /// Flags `noscrub` and `nodeep-scrub` that are osd-migrate's.
@@ -122,6 +134,19 @@ impl Run {
     /// Notes an OSD that a Job removed.
     pub fn note_removed(&mut self, osd: OsdId, job: &str) {
         self.removed = Some(OfJob::with(self.removed.as_ref(), osd, job));
+    }
+
+    /// Notes the kind of an OSD that a Job finished, if it is the first of its kind.
+    pub fn note_tried(&mut self, kind: String, job: &str, at: DateTime<Utc>) {
+        let known = self.tried.take().filter(|tried| tried.job == job);
+        let mut tried = known.unwrap_or_else(|| Tried { job: job.to_owned(), kinds: BTreeMap::new() });
+        tried.kinds.entry(kind).or_insert(at);
+        self.tried = Some(tried);
+    }
+
+    /// Returns when a Job finished the first OSD of a kind; `None` if it has finished none.
+    pub fn tried_by(&self, job: &str, kind: &str) -> Option<DateTime<Utc>> {
+        self.tried.as_ref().filter(|tried| tried.job == job)?.kinds.get(kind).copied()
     }
 
     /// Returns the OSDs that a Job removed.

@@ -171,7 +171,13 @@ fn is_foreign(f: &Facts) -> bool {
         // does.)
         SlotFact::Absent => match f.disk {
             DiskFact::Other => !is_given_up(f),
-            disk => disk == DiskFact::Misplaced && !f.new,
+            DiskFact::Misplaced => !f.new,
+            DiskFact::Unseen
+            | DiskFact::Old
+            | DiskFact::Tombstone
+            | DiskFact::Unfinished
+            | DiskFact::Finished
+            | DiskFact::Blank => false,
         },
         SlotFact::Ours { never_booted } => match f.disk {
             DiskFact::Unseen => false,
@@ -284,7 +290,17 @@ fn dangerous_phases_hold_only_with_the_facts_they_need() {
                 let not_begun = f.new && is_unwritten && !f.issued && !is_ours(&f);
                 not_begun || is_given_up(&f) || (f.slot == SlotFact::Old && !f.stopped)
             }
-            _ => true,
+            Phase::Busy
+            | Phase::Unproven
+            | Phase::Emptying
+            | Phase::NotOurStop
+            | Phase::Stopping
+            | Phase::Unplaced
+            | Phase::Gone
+            | Phase::Starting
+            | Phase::Settling
+            | Phase::Nonconforming
+            | Phase::Foreign => true,
         };
         assert!(needs, "{:?} holds for {f:#?}", phase(&f));
     }

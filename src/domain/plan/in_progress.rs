@@ -1,5 +1,6 @@
 //! OSDs in progress: the step of the first record that can do something.
 
+use super::batch;
 use super::nodes;
 use super::removals;
 use super::rest::Rest;
@@ -15,12 +16,15 @@ use crate::domain::view::View;
 /// Returns the step of the OSDs in progress; `None` if there are none.
 ///
 /// While all of them wait, another new OSD may be started on the same node, unless a stopped OSD waits for an
-/// orphaned agent. So may the removal of another OSD of a node that is removed as a whole.
+/// orphaned agent. So may the removal of another OSD of a node that is removed as a whole, and the migration
+/// of another OSD of the same host.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     match of_records(view) {
         None => rest.wait.take(),
         Some(next @ Next::Wait(_)) if rest.wait.is_none() => {
-            let one_more = nodes::one_more_on_its_node(view).or_else(|| removals::one_more_of_its_node(view));
+            let one_more = nodes::one_more_on_its_node(view)
+                .or_else(|| removals::one_more_of_its_node(view))
+                .or_else(|| batch::one_more(view));
             one_more.or(Some(next))
         }
         Some(next) => Some(next),

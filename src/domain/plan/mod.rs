@@ -7,7 +7,7 @@
 //! | `lost_ledger`, `owner_fence`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
 //! | `removals`, `unrequested` | OSDs to be removed: by a request, or by a switch of the run |
-//! | `order`, `candidates`, `next_osd` | the next OSD to migrate |
+//! | `order`, `candidates`, `next_osd`, `batch` | the next OSD to migrate, and one more in parallel |
 //! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
 //! | `end` | ends of a run |
@@ -20,6 +20,7 @@
 mod adopt;
 mod approved;
 mod available;
+mod batch;
 mod candidates;
 mod crash_loop;
 mod database;

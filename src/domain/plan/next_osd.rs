@@ -2,13 +2,12 @@
 //!
 //! An OSD whose own gate is shut is skipped: one unhealthy OSD does not delay the healthy ones.
 
-use std::collections::BTreeSet;
-
 use super::approved::changed;
 use super::candidates::{candidates, for_all};
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
+use super::quarantined::only_quarantined_missing;
 use super::rest::Rest;
 use super::{database, directory};
 use crate::domain::classify;
@@ -18,7 +17,6 @@ use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, RefusedStep, Skipping};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
-use crate::domain::phase::is_committed;
 use crate::domain::policy::Empty;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
@@ -237,20 +235,4 @@ impl Pass<'_> {
     fn end(&self, last: Next) -> Next {
         end(self.view, last)
     }
-}
-
-/// Returns whether every unclean PG was served by a quarantined OSD that is committed and down.
-///
-/// Waiting does not end that.
-///
-/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
-fn only_quarantined_missing(view: View<'_>) -> bool {
-    let theirs: BTreeSet<_> = view
-        .ledger
-        .quarantined()
-        .filter(|record| is_committed(record, view.seen) && !view.is_up(record.osd))
-        .flat_map(|record| &record.pgs)
-        .collect();
-    let unclean = view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
-    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
 }

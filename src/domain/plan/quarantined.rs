@@ -1,6 +1,9 @@
 //! What is done for quarantined OSDs: Ceph may heal without them, and nothing of osd-migrate's stays in use.
 
+use std::collections::BTreeSet;
+
 use crate::domain::act::{Act, NodeAct};
+use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::next::Next;
 use crate::domain::observation::{JobState, KeyOwner};
@@ -34,4 +37,18 @@ pub(super) fn delete_key(view: View<'_>) -> Option<Next> {
             uid: owner.uid.clone(),
         })))
     })
+}
+
+/// Returns whether every unclean PG was served by a quarantined OSD that osd-migrate stopped, and that is
+/// down.
+///
+/// Waiting does not end that. It makes no difference if the stop was reverted since, and the OSD did not come
+/// up.
+///
+/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
+pub(super) fn only_quarantined_missing(view: View<'_>) -> bool {
+    let down = view.ledger.quarantined().filter(|record| !view.is_up(record.osd));
+    let theirs: BTreeSet<_> = down.flat_map(|record| &record.pgs).collect();
+    let unclean = view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
+    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::lacks_disk::lacks_its_disk;
 use super::wanted::is_wanted;
-use super::{candidates, removals, tolerate};
+use super::{batch, candidates, removals, tolerate};
 use crate::domain::act::Deploy;
 use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
@@ -63,6 +63,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .chain(next)
             .chain(restarts)
             .filter(before)
+            .chain(batch::asked(view))
             .map(|osd| BTreeSet::from([osd]))
             .collect(),
         auth: open,

@@ -3,9 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use super::approved::changed;
+use super::quarantined::only_quarantined_missing;
 use super::{available, database, directory, new_on_pvc, removals};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::policy::Empty;
 use crate::domain::temporary::INTENT_MINUTES;
@@ -31,6 +33,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     view.is_confirmed()
         && view.selects(record.osd)
         && !is_undone(record, view)
+        && passes(Guard::BatchEndsWithQuarantine, !only_quarantined_missing(view))
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && (has_no_node_now(record, view) || is_as_recorded(record, view))
 }

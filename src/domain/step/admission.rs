@@ -3,6 +3,7 @@
 
 use super::Step;
 use crate::domain::act::Deploy;
+use crate::domain::batch;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::RefusedStep;
 use crate::domain::next::{Next, Saving};
@@ -23,7 +24,7 @@ impl Step<'_> {
         if !is_next || self.facts.removal || self.rests_after_revert().is_some() {
             return None;
         }
-        let accepted = gate::accepted(self.view);
+        let accepted = self.accepted();
         let gates = if self.phase == Phase::Emptying {
             self.gates_of_emptying(&accepted)
         } else {
@@ -36,6 +37,11 @@ impl Step<'_> {
             }
             Gate::Shut(_) | Gate::Unknown(_) => None,
         }
+    }
+
+    /// Returns the PGs that are accepted before the stop of this OSD.
+    pub(super) fn accepted(&self) -> Accepted {
+        batch::accepted_beside(self.record, gate::accepted(self.view), self.view)
     }
 
     /// Returns whether a new OSD on PVCs is about to be created.

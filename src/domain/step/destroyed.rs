@@ -3,6 +3,7 @@
 
 use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition};
+use crate::domain::batch;
 use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::{NodeTask, Proof};
@@ -20,7 +21,14 @@ impl Step<'_> {
     /// Returns the precondition that is checked again right before the old OSD's data is given up.
     pub(super) fn only_ours_missing(&self) -> DataPrecondition {
         let pgs = gate::served(self.record, &self.view.seen.ceph);
-        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs }
+        let beside = batch::beside(self.record, self.view);
+        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs, beside }
+    }
+
+    /// Returns the gate before the old OSD's data is given up.
+    pub(super) fn after_stop(&self) -> Gate {
+        let beside = batch::beside(self.record, self.view);
+        gate::after_stop(self.record, self.view.our_fence(), &beside, self.view.seen)
     }
 
     /// Destroys a slot with an issued fsid whose OSD is unfinished or has no key, so that it is rebuilt.
@@ -47,7 +55,7 @@ impl Step<'_> {
         if !self.old_can_return() {
             return self.agent(NodeTask::Rebuild);
         }
-        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
+        match self.after_stop() {
             Gate::Open => self.agent(NodeTask::Rebuild),
             Gate::Shut(reason) => self.wipe_blocked(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
             Gate::Unknown(reason) => self.wipe_blocked(reason, |osd, reason| Wait::Gate { osd, reason }),

@@ -4,13 +4,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
+use crate::domain::batch;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::NodeTask;
-use crate::domain::ledger::{Attempt, NodeStatus, RecordedPvc};
+use crate::domain::ledger::{Attempt, NodeStatus, Record, RecordedPvc};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Daemon;
-use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
+use crate::domain::osd::OsdId;
+use crate::domain::phase::{self, DaemonFact, DiskFact, Phase, SlotFact};
 use crate::domain::policy::Accepted;
 use crate::domain::temporary::{INTENT_MINUTES, drains};
 
@@ -122,7 +124,7 @@ impl Step<'_> {
         if let Some(wait) = self.rests_after_revert() {
             return Next::Wait(wait);
         }
-        if let Some(first) = self.leaves_after() {
+        if let Some(first) = self.leaves_after().or_else(|| self.stopping_beside()) {
             return Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
         }
         let admitted =
@@ -130,7 +132,7 @@ impl Step<'_> {
         if let Some(next) = self.give_up_unadmitted(&admitted) {
             return next;
         }
-        let accepted = gate::accepted(self.view);
+        let accepted = self.accepted();
         match gate::first_of([self.stop_gates(&accepted), admitted]) {
             Gate::Open => self.stop_now(accepted),
             Gate::Shut(reason) | Gate::Unknown(reason) => self.blocked(&reason, &accepted),
@@ -144,6 +146,17 @@ impl Step<'_> {
         let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);
         let reason = Reason::StopReverted { why, until };
         (self.view.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
+    }
+
+    /// Returns an OSD of the batch that is stopped, and is not down yet, or its pod still exists.
+    ///
+    /// Its PGs do not show yet what they lack.
+    fn stopping_beside(&self) -> Option<OsdId> {
+        let others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
+        let is_stopping = |other: &&Record| {
+            Step::of(other, true, self.view).phase == Phase::Stopping && batch::is_of_batch(other)
+        };
+        others.into_iter().find(is_stopping).map(|other| other.osd)
     }
 
     /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`.
@@ -314,7 +327,7 @@ impl Step<'_> {
         if self.record.stop_reverted.is_some() {
             return self.restart();
         }
-        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
+        match self.after_stop() {
             Gate::Open => {
                 let precondition = match self.record.empty {
                     Some(_) => DataPrecondition::NoneMissing { osd },

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Step;
 use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct, SourceDeployment};
+use crate::domain::batch;
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -263,6 +264,10 @@ impl Step<'_> {
         let mut ledger = self.view.ledger.without(record.osd);
         if self.leaves_rotation() {
             ledger.run.note_unencrypted(record.osd, &self.view.policy.run);
+        }
+        if self.view.policy.in_parallel > 1 && record.new.is_some() && batch::is_of_batch(record) {
+            let kind = batch::kind(&record.class, &record.target);
+            ledger.run.note_tried(kind, &self.view.policy.run, self.view.seen.at);
         }
         if record.is_removal() && self.facts.slot != SlotFact::Old {
             ledger.run.note_removed(record.osd, &self.view.policy.run);

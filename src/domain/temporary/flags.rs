@@ -5,7 +5,6 @@ use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Halt, Next, Saving};
-use crate::domain::phase;
 use crate::domain::view::View;
 
 /// Returns the act that sets the flags if one is unset: a purge loses them, and people unset them.
@@ -61,7 +60,8 @@ pub(crate) fn lift_noout(record: &Record, view: View<'_>) -> Option<Next> {
 pub fn before_halt(next: Next, view: View<'_>) -> Next {
     match next {
         Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => {
-            let mut down = view.ledger.in_flight().filter(|record| phase::is_committed(record, view.seen));
+            // Also of one whose stop was reverted, and that is not up yet.
+            let mut down = view.ledger.in_flight().filter(|record| record.stop_intended_at.is_some());
             down.find_map(|record| lift_noout(record, view)).unwrap_or(Next::Halt(halt))
         }
         Next::Halt(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Finished(_) => next,

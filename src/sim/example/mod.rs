@@ -41,8 +41,8 @@ pub use removal::{
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, cluster, fsid};
 pub use worlds::{
-    erasure_coded, on_a_host_mapping, replicated, replicated_as, three_to_do, to_be_encrypted, to_be_plain,
-    twelve, two_on_a_host, without_serial_numbers,
+    erasure_coded, on_a_host_mapping, replicated, replicated_as, three_apart, three_to_do, to_be_encrypted,
+    to_be_plain, twelve, two_of_a_kind, two_on_a_host, without_serial_numbers,
 };
 
 pub use crate::sim::by_person::{THEIR_BACKFILLS, THEIR_WEIGHT};

@@ -221,6 +221,16 @@ impl Shape {
 }
 
 impl World {
+    /// Places a PG on other OSDs, on which it is complete.
+    pub(super) fn place<const SIZE: usize>(&mut self, pg: &str, home: [OsdId; SIZE]) {
+        let pg = PgId(pg.to_owned());
+        if let Some(placement) = self.placements.get_mut(&pg) {
+            placement.complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
+            placement.home = home.into();
+        }
+        self.report_pg(&pg);
+    }
+
     /// Puts the disk of an OSD behind a mapping of its host.
     pub(super) fn map_by_host(&mut self, osd: OsdId) {
         if let Some(disk) = self.disks.get_mut(&format!("disk-{}", osd.0)) {

@@ -23,6 +23,27 @@ pub fn two_on_a_host() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
+/// Returns two OSDs of a kind to migrate on one host, of which one has the only PG.
+pub fn two_of_a_kind(with_pg: OsdId) -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand; 2], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.place("1.0", [with_pg, OsdId(2), OsdId(3)]);
+    world
+}
+
+/// Returns three OSDs of a kind to migrate on three hosts, whose PGs share none of them.
+pub fn three_apart() -> World {
+    let pool = PoolShape { pgs: 3, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let legacy = || vec![Kind::ByHand];
+    let hosts = vec![legacy(), legacy(), legacy(), vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    for osd in 0..3 {
+        world.place(&format!("1.{osd}"), [OsdId(osd), OsdId(3), OsdId(4)]);
+    }
+    world
+}
+
 /// Returns an erasure coded pool, k=2 and m=2, on four hosts, with one Filestore OSD.
 pub fn erasure_coded() -> World {
     let pool = PoolShape { pgs: 1, size: 4, min_size: 3, data_chunks: Some(2), gib: 1 };

@@ -1,5 +1,6 @@
 //! The promises as predicates over the true state of the world, not over what the runner saw.
 
+pub(crate) mod batch;
 mod closed;
 mod directories;
 mod drains;
@@ -250,6 +251,9 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
     // A removal is confirmed with its request, or with what a switch asks for.
     let record = &after.ledger.records[new];
     if let Some(broken) = removal::begun(&before.world, record, policy) {
+        return Some(broken);
+    }
+    if let Some(broken) = batch::begun(before, record, policy) {
         return Some(broken);
     }
     let is_confirmed = record.is_removal() || policy.is_confirmed(&kube.declaration);

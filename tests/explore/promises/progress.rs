@@ -116,6 +116,9 @@ pub(crate) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Optio
     {
         return Some(format!("P8: {osd} does not start, and the run waits for it without an end"));
     }
+    if let Some(broken) = super::batch::waits_for_quarantined(state, decided) {
+        return Some(broken);
+    }
     if let Next::Halt(Halt::UnsafeToWipe { osd, .. }) = decided
         && only_its_own_missing(&state.world, *osd)
         && !super::pvcs::is_recreated(&state.world, *osd)

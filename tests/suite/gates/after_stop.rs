@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::policy::Missing;
 
 use super::ask::{WITH, WITHOUT, after};
-use crate::support::build::{BY_HAND, GIB, POOL, World, pg_id, states};
+use crate::support::build::{BY_HAND, GIB, POOL, World, members, pg_id, states};
 use crate::support::check;
 
 // ---- copies
@@ -29,6 +30,30 @@ fn other_replica_missing_shuts_the_gate_after_stop() {
     shut(|w| w.pg(WITHOUT).state = states("active+undersized+degraded"));
     // A PG of a pool that is not known.
     shut(|w| w.pg(WITH).pool = 99);
+}
+
+#[test]
+fn replica_of_another_stopped_osd_of_the_host_may_be_missing() {
+    let replicas: Vec<OsdId> = members(WITHOUT).into_iter().collect();
+    let other = replicas[0];
+    let beside: Missing = [(other, [pg_id(WITHOUT)].into())].into();
+    let gate = |world: &World, beside: &Missing| {
+        let (record, fence) = (&world.ledger.records[&BY_HAND], world.ledger.run.fence.as_deref());
+        gate::after_stop(record, fence, beside, &world.seen)
+    };
+    let lacks_one = World::stopped(BY_HAND).with(|w| {
+        w.pg(WITHOUT).state = states("active+undersized+degraded");
+        w.pg(WITHOUT).acting.remove(&other);
+    });
+    assert_eq!(gate(&lacks_one, &beside), Gate::Open);
+    check!(gate(&lacks_one, &Missing::new()), Gate::Shut(Reason::OtherReplicaMissing { .. }));
+    let elsewhere: Missing = [(other, [pg_id(WITH)].into())].into();
+    check!(gate(&lacks_one, &elsewhere), Gate::Shut(Reason::OtherReplicaMissing { .. }));
+    // A PG lacks one replica at most, whichever of its OSDs were stopped.
+    let lacks_two = lacks_one.with(|w| w.pg(WITHOUT).acting.retain(|osd| *osd == replicas[1]));
+    check!(gate(&lacks_two, &beside), Gate::Shut(Reason::OtherReplicaMissing { .. }));
+    let both: Missing = members(WITHOUT).into_iter().map(|osd| (osd, [pg_id(WITHOUT)].into())).collect();
+    check!(gate(&lacks_two, &both), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
 #[test]

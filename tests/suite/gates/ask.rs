@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::gate::{self, Gate};
 use osd_migrate::domain::ledger::Record;
-use osd_migrate::domain::policy::Accepted;
+use osd_migrate::domain::policy::{Accepted, Missing};
 
 use crate::support::build::{BY_HAND, World, members, node_of};
 
@@ -16,7 +16,7 @@ pub(super) fn before(world: &World) -> Gate {
 /// Returns the gate before osd.0, stopped by osd-migrate, is destroyed and wiped.
 pub(super) fn after(world: &World) -> Gate {
     let record: &Record = &world.ledger.records[&BY_HAND];
-    gate::after_stop(record, world.ledger.run.fence.as_deref(), &world.seen)
+    gate::after_stop(record, world.ledger.run.fence.as_deref(), &Missing::new(), &world.seen)
 }
 
 pub(super) fn changed(change: impl FnOnce(&mut World)) -> Gate {

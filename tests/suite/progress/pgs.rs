@@ -4,7 +4,7 @@ use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Next, Saving, Wait};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{Accepted, RequireClean};
+use osd_migrate::domain::policy::{Accepted, Missing, RequireClean};
 
 use super::sick::SICK;
 use crate::support::build::{World, members, node_of, word};
@@ -53,7 +53,8 @@ fn require_clean_own_accepts_pgs_that_miss_no_copy() {
 #[test]
 fn pgs_that_merge_or_are_repaired_revert_no_stop() {
     let after = |world: &World| {
-        gate::after_stop(&world.ledger.records[&SICK], world.ledger.run.fence.as_deref(), &world.seen)
+        let (record, fence) = (&world.ledger.records[&SICK], world.ledger.run.fence.as_deref());
+        gate::after_stop(record, fence, &Missing::new(), &world.seen)
     };
     let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();
     let ours = (0..8).find(|n| members(*n).contains(&SICK)).unwrap();

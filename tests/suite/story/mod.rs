@@ -13,6 +13,7 @@ mod drains;
 mod freeze;
 mod new_osds;
 mod new_pvcs;
+mod parallel;
 mod partial;
 pub(crate) mod play;
 mod portable;

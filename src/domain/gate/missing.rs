@@ -1,0 +1,110 @@
+//! Replicas that are missing after a stop: only those on the OSDs that osd-migrate stopped may be.
+
+use std::collections::BTreeSet;
+
+use super::clean::{HEALTHY, MOVING, is_clean, state_text};
+use super::{Gate, Reason};
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::observation::{Ceph, Pg};
+use crate::domain::osd::{OsdId, PgId};
+use crate::domain::policy::Missing;
+
+/// States through which a PG passes within seconds of a change of its OSDs.
+///
+/// They neither allow nor forbid. `wait` and `laggy`: reads wait until a lease of the former OSDs has expired
+/// or was renewed.
+const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creating", "wait", "laggy"];
+
+/// States that end without help: merges, repairs, log recovery.
+///
+/// They end within seconds, or with a recovery of recent writes. A PG in these states that has its replicas
+/// is not missing any, but it does not allow a wipe either.
+const ENDING: [&str; 7] =
+    ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
+
+/// States of a PG on other OSDs that is not missing any replica.
+///
+/// They say nothing about the OSD's own data.
+const ELSEWHERE: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
+
+/// State of an unclean PG with respect to stopped OSDs.
+enum Verdict {
+    /// All replicas are available, except the one on a stopped OSD.
+    Complete,
+    /// The PG is on its way to another state.
+    Passing,
+    /// Another replica of the PG is missing, or may be.
+    Missing,
+}
+
+/// Returns the gate that is open if no replica of any PG is missing; that of the stopped OSD does not count.
+pub(super) fn none_missing(stopped: OsdId, ceph: &Ceph) -> Gate {
+    only_ours_missing((stopped, &BTreeSet::new()), &Missing::new(), ceph)
+}
+
+/// Returns the gate that is open if only replicas on stopped OSDs are missing, at most one of each PG.
+///
+/// Every PG has all its replicas, except the PGs that a stopped OSD served, which may be without that
+/// replica. Placement does not matter: replicas may be moving.
+///
+/// `beside`: PGs of the other OSDs of its batch that are stopped, or get their data back.
+pub(super) fn only_ours_missing(
+    (stopped, pgs): (OsdId, &BTreeSet<PgId>),
+    beside: &Missing,
+    ceph: &Ceph,
+) -> Gate {
+    let mut unknown = Gate::Open;
+    let is_stopped = |osd: OsdId| osd == stopped || beside.contains_key(&osd);
+    for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
+        let is_theirs = || beside.values().any(|pgs| pgs.contains(id));
+        match without(is_stopped, pgs.contains(id) || is_theirs(), pg, ceph) {
+            Verdict::Complete => {}
+            Verdict::Passing => {
+                unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
+            }
+            Verdict::Missing => {
+                return Gate::Shut(Reason::OtherReplicaMissing { pg: id.clone(), state: state_text(pg) });
+            }
+        }
+    }
+    unknown
+}
+
+/// Returns whether a PG lacks only its replica on a stopped OSD of a batch.
+pub(super) fn lacks_only_theirs(missing: &Missing, (id, pg): (&PgId, &Pg), ceph: &Ceph) -> bool {
+    let is_theirs = missing.values().any(|pgs| pgs.contains(id));
+    is_theirs && matches!(without(|osd| missing.contains_key(&osd), true, pg, ceph), Verdict::Complete)
+}
+
+/// Returns the state of an unclean PG without the stopped OSDs, one of which may have a replica of it.
+fn without(is_stopped: impl Fn(OsdId) -> bool, may_lack: bool, pg: &Pg, ceph: &Ceph) -> Verdict {
+    let has = |words: &[&str]| pg.state.iter().any(|word| words.contains(&word.as_str()));
+    if has(&PASSING) {
+        return Verdict::Passing;
+    }
+    let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
+    let others = pg.acting.iter().filter(|osd| !is_stopped(**osd)).count() as u64;
+    let lacking = u64::from(size).saturating_sub(others);
+    let (one_missing, moves) = (lacking == 1, pg.state.contains("remapped"));
+    let is_known = |word: &str, ending: bool| {
+        HEALTHY.contains(&word)
+            || (one_missing && matches!(word, "undersized" | "degraded"))
+            || (moves && MOVING.contains(&word))
+            || (!may_lack && ELSEWHERE.contains(&word))
+            || (ending && ENDING.contains(&word))
+    };
+    let knows = |ending| pg.state.iter().all(|word| is_known(word, ending));
+    if lacking > u64::from(may_lack) {
+        return Verdict::Missing;
+    }
+    let is_complete = pg.degraded <= lacking.saturating_mul(pg.objects);
+    if is_complete && pg.state.contains("active") && knows(false) {
+        return Verdict::Complete;
+    }
+    let is_ending = has(&["premerge", "repair", "recovering", "recovery_wait", "forced_recovery"]);
+    if is_ending && knows(true) && !is_out(Guard::PassingStatesWait) {
+        Verdict::Passing
+    } else {
+        Verdict::Missing
+    }
+}

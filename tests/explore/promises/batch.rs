@@ -1,0 +1,71 @@
+//! The promises for OSDs that are migrated in parallel.
+
+use chrono::{DateTime, Utc};
+
+use osd_migrate_core::domain::gate::Reason;
+use osd_migrate_core::domain::ledger::{Record, Strategy};
+use osd_migrate_core::domain::next::{Next, Wait};
+use osd_migrate_core::domain::osd::OsdId;
+use osd_migrate_core::domain::phase::is_committed;
+use osd_migrate_core::domain::plan::Questions;
+use osd_migrate_core::domain::policy::Policy;
+
+use super::super::state::State;
+use super::{Broken, domain_of};
+
+/// Time that a search notes for the kinds that were tried before it begins.
+pub(crate) const TRIED_BEFORE: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+fn is_in_place(record: &Record) -> bool {
+    matches!(record.strategy, Strategy::InPlace) && record.empty.is_none()
+}
+
+/// Checks an OSD that is recorded while others are in progress.
+///
+/// P1: they are of one failure domain, and no more than the run allows. One of the kind was finished alone
+/// before.
+pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<Broken> {
+    let world = &before.world;
+    let beside: Vec<&Record> = before.ledger.in_flight().filter(|other| is_in_place(other)).collect();
+    if beside.is_empty() || !is_in_place(record) {
+        return None;
+    }
+    let domain = domain_of(world, record.osd);
+    let is_finished = |osd| {
+        let fsid = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
+        let issued = world.issued.iter().filter(|((of, _), _)| of == osd);
+        let is_ours = issued.into_iter().any(|(_, issued)| fsid.is_some_and(|fsid| issued.contains(&fsid)));
+        is_ours && !before.ledger.records.contains_key(osd)
+    };
+    let tried = before.ledger.run.tried.as_ref();
+    let is_tried = tried.is_some_and(|tried| tried.kinds.values().any(|at| *at == TRIED_BEFORE))
+        || world.ceph.slots.keys().any(is_finished);
+    let why = [
+        (beside.iter().any(|other| domain_of(world, other.osd) != domain), "of another failure domain"),
+        (beside.len() >= policy.in_parallel as usize, "although the run allows no more in parallel"),
+        (!is_tried, "before one of its kind was finished alone"),
+    ];
+    let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why)?;
+    Some(format!("P1: {} was begun beside {} {why}", record.osd, beside[0].osd))
+}
+
+/// Checks P8: an OSD that serves does not wait for PGs that lack only replicas of quarantined OSDs.
+///
+/// Nothing brings these replicas back, and the run neither goes on nor says so.
+pub(super) fn waits_for_quarantined(state: &State, decided: &Next) -> Option<Broken> {
+    let Next::Wait(Wait::Gate { osd, reason: Reason::NotClean { .. } }) = decided else { return None };
+    let world = &state.world;
+    let seen = world.observe(|_| Questions::default());
+    let is_waiting =
+        state.ledger.in_flight().any(|record| record.osd == *osd && !is_committed(record, &seen));
+    let is_lost = |osd: &OsdId| {
+        let is_down = world.ceph.slots.get(osd).is_none_or(|slot| !slot.up);
+        is_down && state.ledger.quarantined().any(|record| record.osd == *osd)
+    };
+    let mut lacking = world.placements.iter().flat_map(|(pg, placement)| {
+        let complete = world.complete_set(pg);
+        placement.home.iter().filter(move |home| !complete.contains(home)).collect::<Vec<_>>()
+    });
+    let only_theirs = lacking.clone().next().is_some() && lacking.all(is_lost);
+    (is_waiting && only_theirs).then(|| format!("P8: {osd} waits for replicas of quarantined OSDs"))
+}
