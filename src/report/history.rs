@@ -1,12 +1,21 @@
 //! Events of a run, as far as the history of its OSDs needs them.
 
 use crate::domain::history::{Entry, Observed};
+use crate::domain::next::Wait;
+use crate::domain::plan;
+use crate::domain::view::View;
 use crate::report::Event;
 
 /// Returns what the history takes up from an event.
 pub fn observed<'a>(event: &Event<'a>) -> Observed<'a> {
     match event {
-        Event::Waiting { wait, ledger, .. } => Observed::Waits(wait, ledger),
+        Event::Waiting { wait, policy, ledger, seen } => {
+            let others = || plan::waits(View { policy, ledger, seen }).into_iter();
+            let is_beside = |other: &Wait| other.osd().is_some() && other.osd() != wait.osd();
+            let several = ledger.in_flight().nth(1).is_some() && wait.osd().is_some();
+            let others = several.then(others).into_iter().flatten().filter(is_beside);
+            Observed::Waits(std::iter::once((*wait).clone()).chain(others).collect(), ledger)
+        }
         Event::Saved { osd, why, ledger } => Observed::Saved(*osd, why, ledger),
         Event::Conflict
         | Event::Done(_)

@@ -17,10 +17,10 @@ pub const NO_RUN: &str = "no-run";
 const WITHOUT_RECORD: usize = 32;
 
 /// Report of a run, as far as the history needs it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Observed<'a> {
-    /// The run waits.
-    Waits(&'a Wait, &'a Ledger),
+    /// The run waits: for the first of these, and OSDs in progress for the others.
+    Waits(Vec<Wait>, &'a Ledger),
     /// The ledger was saved.
     Saved(Option<OsdId>, &'a Saving, &'a Ledger),
     /// The run did something else, or tried to.
@@ -33,9 +33,9 @@ pub struct Courses {
     /// Course by OSD.
     #[serde(default)]
     osds: BTreeMap<OsdId, Course>,
-    /// Wait in progress: its code, and the OSD that it concerns; none if it concerns all.
+    /// Waits in progress: the code of each, and the OSD that it concerns; none if it concerns all.
     #[serde(default)]
-    wait: Option<(String, Option<OsdId>)>,
+    waiting: Vec<(String, Option<OsdId>)>,
     /// Time of the last event.
     #[serde(default)]
     at: Option<DateTime<Utc>>,
@@ -59,9 +59,12 @@ impl Courses {
         self.pass(at);
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         match observed {
-            Observed::Waits(wait, ledger) => {
+            Observed::Waits(waits, ledger) => {
                 self.follow(ledger, confirmation, is_first);
-                self.waits(wait);
+                self.waiting.clear();
+                for wait in &waits {
+                    self.waits(wait);
+                }
             }
             Observed::Saved(osd, why, ledger) => {
                 // A new record continues the waits before it, so it is known before the others.
@@ -69,10 +72,10 @@ impl Courses {
                 if let Some(course) = osd.and_then(|osd| self.osds.get_mut(&osd)) {
                     note(course, at, why);
                 }
-                self.wait = None;
+                self.waiting.clear();
             }
             Observed::Else => {
-                self.wait = None;
+                self.waiting.clear();
                 // A later event has the ledger that names the OSDs in progress.
                 self.has_begun = !is_first;
             }
@@ -85,24 +88,18 @@ impl Courses {
         self.at = Some(at);
         if !self.has_begun {
             // A wait of the former process did not end with that process, but its duration is not known.
-            self.wait = None;
+            self.waiting.clear();
             self.gap = Some(self.gap.unwrap_or_default() + time);
             return;
         }
-        match self.wait.clone() {
-            Some((code, Some(osd))) => {
-                let waits = |course: &&mut Course| course.record.is_none() || course.is_open;
-                if let Some(course) = self.osds.get_mut(&osd).filter(waits) {
-                    course.waited(&code, time);
-                }
-            }
-            Some((code, None)) => self.open().for_each(|course| course.waited(&code, time)),
-            None => {}
+        for (code, osd) in &self.waiting {
+            let is_meant = |of: &OsdId, course: &Course| match osd {
+                Some(osd) => of == osd && (course.record.is_none() || course.is_open),
+                None => course.is_open,
+            };
+            let meant = self.osds.iter_mut().filter(|(of, course)| is_meant(of, course));
+            meant.for_each(|(_, course)| course.waited(code, time));
         }
-    }
-
-    fn open(&mut self) -> impl Iterator<Item = &mut Course> {
-        self.osds.values_mut().filter(|course| course.is_open)
     }
 
     /// Adds records that are new, and forgets those that are closed.
@@ -147,7 +144,7 @@ impl Courses {
         if let Some(osd) = wait.osd() {
             self.osds.entry(osd).or_default();
         }
-        self.wait = Some((wait.code().to_owned(), wait.osd()));
+        self.waiting.push((wait.code().to_owned(), wait.osd()));
     }
 }
 

@@ -7,6 +7,7 @@ use super::rest::Rest;
 use super::unrequested;
 use super::wanted::is_wanted;
 use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::step::Step;
@@ -43,18 +44,34 @@ fn of_records(view: View<'_>) -> Option<Next> {
             Some(next) => return Some(next),
             None => {}
         }
-        let is_wanted = is_wanted(record, view);
-        let step = Step::of(record, is_wanted, view);
-        let next = match gate::held(view) {
-            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
-        };
+        let next = of_record(record, view);
         match next {
             Next::Wait(_) => wait = wait.or(Some(next)),
             Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
         }
     }
     wait
+}
+
+/// Returns what each OSD in progress waits for, while the run waits.
+///
+/// The run waits for the first of them. The others may get their data back meanwhile.
+pub fn waits(view: View<'_>) -> Vec<Wait> {
+    let of_one = |record| match of_record(record, view) {
+        Next::Wait(wait) => Some(wait),
+        Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => None,
+    };
+    view.ledger.in_flight().filter_map(of_one).collect()
+}
+
+/// Returns the step of an open record, which may be held before it begins.
+fn of_record(record: &Record, view: View<'_>) -> Next {
+    let is_wanted = is_wanted(record, view);
+    let step = Step::of(record, is_wanted, view);
+    match gate::held(view) {
+        Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
+        Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
+    }
 }
 
 /// Returns the step of an open record.

@@ -58,6 +58,7 @@ pub use database::of_each as databases;
 pub use directory::{inspected, of_each as directories};
 pub use directory_disk::Onto;
 pub use disks::{DiskLine, Disks, disks};
+pub use in_progress::waits;
 pub use inventories::inventory_job;
 pub use new_on_pvc::{allowed as places, line_of_pvcs};
 pub use order::host_of;

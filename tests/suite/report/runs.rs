@@ -13,12 +13,13 @@ use osd_migrate::domain::history::{
 };
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Record};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::policy::{Limits, Policy};
 use osd_migrate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
 use osd_migrate::report::{Event, Reporter, observed};
 use osd_migrate::run::{End, Ports, RunError};
+use osd_migrate::sim::World;
 use osd_migrate::sim::course::Sim;
-use osd_migrate::sim::example;
+use osd_migrate::sim::example::{self, Kind, PoolShape, Shape};
 use osd_migrate::sim::ports::{Call, Runner, Side, Watch};
 
 /// Time between two writes of the status.
@@ -83,6 +84,7 @@ impl LedgerStore for Store {
 
 struct Stage {
     sim: Rc<RefCell<Sim>>,
+    policy: Policy,
     status: Rc<RefCell<Option<String>>>,
     writes: Rc<RefCell<Vec<bool>>>,
     runs: u32,
@@ -90,9 +92,14 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let mut sim = Sim::new(example::twelve(), 1);
+        Self::over(example::twelve(), Policy::default())
+    }
+
+    fn over(world: World, policy: Policy) -> Self {
+        let mut sim = Sim::new(world, 1);
         sim.schedule.rate = 1 << 30;
-        Self { sim: Rc::new(RefCell::new(sim)), status: Rc::default(), writes: Rc::default(), runs: 0 }
+        let sim = Rc::new(RefCell::new(sim));
+        Self { sim, policy, status: Rc::default(), writes: Rc::default(), runs: 0 }
     }
 
     /// Runs until the end, or until the watch stops the run, which is then killed.
@@ -120,9 +127,8 @@ impl Stage {
                 writes: Rc::clone(&self.writes),
             },
         };
-        let policy = Policy::default();
         let polled =
-            std::pin::pin!(ports.run(&policy)).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            std::pin::pin!(ports.run(&self.policy)).as_mut().poll(&mut Context::from_waker(Waker::noop()));
         match polled {
             Poll::Ready(end) => Some(end),
             Poll::Pending => None,
@@ -212,6 +218,25 @@ fn report_has_each_osd_once_whenever_the_run_is_killed() {
         stage.sim.borrow_mut().advance(TimeDelta::seconds(12));
         assert!(matches!(stage.run(None, 0), Some(Ok(End::Finished(_)))), "{said}");
         assert_complete(&stage.account(), &said);
+    }
+}
+
+/// Checks that the report knows the data and the waits of each OSD, though a run names one wait only.
+#[test]
+fn report_has_the_data_of_each_osd_in_parallel() {
+    let pool = PoolShape { pgs: 12, size: 3, min_size: 2, data_chunks: None, gib: 8 };
+    let hosts = vec![vec![Kind::ByHand; 3], vec![Kind::Raw; 3], vec![Kind::Raw; 3]];
+    let world = Shape { hosts, pools: vec![pool], disk_gib: 100 }.world();
+    let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
+    let mut stage = Stage::over(world, Policy { in_parallel: 2, limits, ..Policy::default() });
+    assert!(matches!(stage.run(None, 0), Some(Ok(End::Finished(_)))));
+    let account = stage.account();
+    assert_eq!(account.rows.len(), 3);
+    for row in &account.rows {
+        let (entry, backfill) = (&row.entry, row.entry.waits.get("backfilling").copied());
+        assert!(entry.moved_bytes > 20 << 30, "{}: {} bytes", entry.key.osd, entry.moved_bytes);
+        assert!(backfill > Some(10), "{}: {:?}", entry.key.osd, entry.waits);
+        assert!(entry.waits.values().sum::<i64>() <= row.took.num_seconds() + 1, "{:?}", entry.waits);
     }
 }
 
