@@ -7,7 +7,7 @@ use crate::domain::classify::Class;
 use crate::domain::gate::served;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::{Record, Strategy};
-use crate::domain::osd::{CrushItem, Layout};
+use crate::domain::osd::Layout;
 use crate::domain::phase::is_committed;
 use crate::domain::policy::{Accepted, Missing};
 use crate::domain::view::View;
@@ -19,16 +19,11 @@ pub fn is_of_batch(record: &Record) -> bool {
     matches!(record.strategy, Strategy::InPlace) && record.empty.is_none()
 }
 
-/// Returns the host in CRUSH.
-pub fn host_of(item: &CrushItem) -> Option<&String> {
-    item.location.get("host")
-}
-
 /// Returns the states of PGs that are accepted before the stop of this OSD.
 ///
 /// If OSDs are migrated in parallel, PGs may lack their replica on another OSD of its batch.
 pub fn accepted_beside(record: &Record, accepted: Accepted, view: View<'_>) -> Accepted {
-    let host = host_of(&record.crush).filter(|_| is_of_batch(record) && view.policy.in_parallel > 1);
+    let host = record.crush.host().filter(|_| is_of_batch(record) && view.policy.in_parallel > 1);
     let missing = host.map(|host| missing_on(host, view)).unwrap_or_default();
     Accepted { missing, ..accepted }
 }
@@ -38,7 +33,7 @@ pub fn accepted_beside(record: &Record, accepted: Accepted, view: View<'_>) -> A
 /// If an OSD of a batch is quarantined, no further one is stopped.
 pub fn missing_on(host: &str, view: View<'_>) -> Missing {
     let is_meant = |other: &&Record| {
-        let is_on_host = host_of(&other.crush).is_some_and(|name| name == host);
+        let is_on_host = other.crush.host().is_some_and(|name| name == host);
         passes(Guard::BatchOneHost, is_on_host) && is_committed(other, view.seen)
     };
     pgs_of_each(view.ledger.in_flight().filter(is_meant), view)
@@ -50,9 +45,9 @@ pub fn missing_on(host: &str, view: View<'_>) -> Missing {
 /// whatever the run allows by now, and even if the other OSD is quarantined, or its stop was reverted and it
 /// is not up yet.
 pub fn beside(record: &Record, view: View<'_>) -> Missing {
-    let host = host_of(&record.crush).filter(|_| is_of_batch(record));
+    let host = record.crush.host().filter(|_| is_of_batch(record));
     let is_meant = |other: &&Record| {
-        let is_on_host = host.is_some() && host_of(&other.crush) == host;
+        let is_on_host = host.is_some() && other.crush.host() == host;
         is_on_host && other.osd != record.osd && other.stop_intended_at.is_some()
     };
     pgs_of_each(view.ledger.records.values().filter(is_meant), view)

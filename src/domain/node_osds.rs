@@ -31,9 +31,7 @@ pub fn on(node: &NodeName, seen: &Observation) -> Result<NodeOsds, String> {
             format!("node {node} does not exist, and no OSD has its Deployment on it. See: kubectl get nodes")
         });
     }
-    let host = |osd: &OsdId| {
-        seen.ceph.slots.get(osd).and_then(|slot| slot.crush.as_ref()?.location.get("host").cloned())
-    };
+    let host = |osd: &OsdId| seen.ceph.slots.get(osd).and_then(|slot| slot.crush.as_ref()?.host().cloned());
     let others = |name: String| {
         let is_other = |osd: &&OsdId| !osds.contains(osd) && host(osd).as_ref() == Some(&name);
         let others = seen.ceph.slots.keys().filter(is_other).copied().collect();

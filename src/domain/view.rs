@@ -46,7 +46,7 @@ impl<'a> View<'a> {
 
     /// Returns whether the OSD is on this host, by its name in CRUSH or in Kubernetes.
     pub fn is_on_host(self, osd: OsdId, host: &str) -> bool {
-        let in_crush = self.slot(osd).and_then(|slot| slot.crush.as_ref()?.location.get("host"));
+        let in_crush = self.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
         in_crush.is_some_and(|name| name == host) || self.node_of(osd).is_some_and(|node| node.0 == host)
     }
 

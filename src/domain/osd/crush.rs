@@ -64,6 +64,13 @@ pub struct CrushItem {
     pub device_class: Option<String>,
 }
 
+impl CrushItem {
+    /// Returns the name of the host bucket that the item is below; `None` if there is none.
+    pub fn host(&self) -> Option<&String> {
+        self.location.get("host")
+    }
+}
+
 /// One entry of `pg_upmap_items`: in this PG, each first OSD is replaced by the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Upmap {

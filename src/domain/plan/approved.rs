@@ -18,7 +18,7 @@ pub fn line_of_osd(osd: OsdId, view: View<'_>) -> Option<String> {
     let class = classify::class_of(osd, slot, view.seen);
     class.migrates()?;
     let (fsid, target) = (slot.fsid?, classify::target_of(osd, view.seen)?);
-    let host = slot.crush.as_ref()?.location.get("host").cloned().unwrap_or_default();
+    let host = slot.crush.as_ref()?.host().cloned().unwrap_or_default();
     if view.daemon(osd)?.on_pvcs.is_some() {
         let devices = on_pvcs(osd, view);
         return Some(format!("{osd} on {host}, fsid {fsid}, {devices}, {class} -> {target}"));

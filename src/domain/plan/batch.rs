@@ -19,7 +19,8 @@ use crate::domain::view::View;
 /// Returns the record of one more OSD of the batch, while all OSDs in progress wait; `None` if there is none.
 pub(super) fn one_more(view: View<'_>) -> Option<Next> {
     let batch = Batch::in_progress(view)?;
-    let candidate = batch.candidates().find(|candidate| batch.gate_asked(candidate) == Gate::Open)?;
+    let is_open = |candidate: &Candidate| batch.own.gate_asked(candidate.osd, &candidate.node) == Gate::Open;
+    let candidate = batch.candidates().find(is_open)?;
     let way = Way::in_place(candidate.target.clone());
     existing_osd::record(candidate, way, view)
 }
@@ -50,7 +51,7 @@ impl<'a> Batch<'a> {
         if !has_room || !members.iter().all(|record| batch::is_of_batch(record) && is_tried(record)) {
             return None;
         }
-        let host = batch::host_of(&members.first()?.crush)?.clone();
+        let host = members.first()?.crush.host()?.clone();
         let accepted = Accepted { missing: batch::missing_on(&host, view), ..gate::accepted(view) };
         let own = Own::of(&accepted, view.seen);
         if for_all(&own, view) != Gate::Open {
@@ -76,7 +77,7 @@ impl<'a> Batch<'a> {
     /// Returns whether an OSD is of the host, shares no PG with those in progress, and stays on its devices.
     fn fits(&self, osd: OsdId, class: &Class) -> bool {
         let view = self.view;
-        let host = view.slot(osd).and_then(|slot| batch::host_of(slot.crush.as_ref()?));
+        let host = view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
         let shares = || !gate::pgs_of(osd, view.seen).is_disjoint(&self.pgs);
         passes(Guard::BatchOneHost, host == Some(&self.host))
             && !shares()
@@ -86,9 +87,5 @@ impl<'a> Batch<'a> {
             && view.ledger.refused(osd, &view.policy.run).is_none()
             && changed(osd, view).is_none()
             && !lacks_its_disk(osd, view)
-    }
-
-    fn gate_asked(&self, candidate: &Candidate) -> Gate {
-        self.own.gate_asked(candidate.osd, &candidate.node)
     }
 }

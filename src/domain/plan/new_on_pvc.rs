@@ -148,7 +148,7 @@ fn id_for<'a>(available: &AvailablePvcs, host: Option<&String>, view: View<'a>) 
         })
     };
     let is_left = |osd: &OsdId, slot: &Slot| {
-        let at_home = slot.crush.as_ref().is_some_and(|item| item.location.get("host") == host);
+        let at_home = slot.crush.as_ref().is_some_and(|item| item.host() == host);
         let is_idle = |daemon: &Daemon| daemon.managed_externally.is_none() && daemon.pods.is_empty();
         slot.state == SlotState::Destroyed
             && !slot.up

@@ -75,7 +75,7 @@ fn id_for<'a>(
 ) -> (OsdId, Option<&'a Slot>) {
     let host = provision::location(node_object, &view.seen.kube.declaration.storage).remove("host");
     let is_ours = |osd: &OsdId, slot: &Slot| {
-        let at_home = slot.crush.as_ref().is_some_and(|item| item.location.get("host") == host.as_ref());
+        let at_home = slot.crush.as_ref().is_some_and(|item| item.host() == host.as_ref());
         // Without a Deployment, the place in CRUSH alone says where the OSD was.
         let was_run_here = view.daemon(*osd).is_none_or(|daemon| {
             daemon.node.as_ref() == Some(node)

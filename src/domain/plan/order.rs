@@ -19,5 +19,5 @@ pub(super) fn legacy(view: View<'_>) -> Vec<(OsdId, Class)> {
 
 /// Returns the OSD's host in CRUSH.
 pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
-    seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
+    seen.ceph.slots.get(&osd)?.crush.as_ref()?.host().cloned()
 }

@@ -150,7 +150,7 @@ impl Step<'_> {
 
     /// Returns an OSD of the batch that is stopped, and is not down yet, or its pod still exists.
     ///
-    /// Its PGs do not show yet what they lack.
+    /// The PGs of that OSD do not report a missing replica yet.
     fn stopping_beside(&self) -> Option<OsdId> {
         let others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
         let is_stopping = |other: &&Record| {

@@ -178,7 +178,7 @@ impl Step<'_> {
     /// Returns the CRUSH host of a node that is removed as a whole, if its last OSD is gone.
     fn host_to_remove(&self) -> Option<String> {
         self.record.removal().filter(|removal| removal.whole_node)?;
-        let host = self.record.crush.location.get("host")?;
+        let host = self.record.crush.host()?;
         self.view.seen.ceph.empty_hosts.contains(host).then(|| host.clone())
     }
 }
