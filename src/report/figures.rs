@@ -131,7 +131,7 @@ impl Figures {
         self.left_bytes = of_run.left_bytes;
         self.moved_bytes = of_run.moved_bytes;
         self.rate = of_run.rate;
-        self.stalled = of_run.stalled_since.is_some();
+        self.stalled = of_run.stalled.is_some();
     }
 
     /// Takes up the end of a run, which may have observed nothing but the end.

@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::next::{Saving, Wait};
-use crate::domain::pace::{Progress, Queue, RunPace};
+use crate::domain::pace::{Backfill, Progress, Queue, RunPace};
+use crate::domain::plan::waits;
 use crate::domain::stall;
 use crate::domain::units::{size, time};
 use crate::domain::view::View;
@@ -31,31 +32,29 @@ impl RunProgress {
     }
 
     /// Takes up an event, and returns what its message has to add.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "two waits move data")]
     pub fn add(&mut self, event: &Event<'_>, now: DateTime<Utc>) -> Option<String> {
         self.pace.began.get_or_insert(now);
         match event {
             Event::Waiting { wait, policy, ledger, seen } => {
+                let view = View { policy, ledger, seen };
                 if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {
-                    self.pace.queue = Queue::of(View { policy, ledger, seen });
+                    self.pace.queue = Queue::of(view);
                     self.counted_at = Some(now);
                 }
-                let osd = match wait {
-                    Wait::ActiveClean { osd, pgs, bytes, .. } => {
-                        self.pace.backfills(*osd, now, *bytes, *pgs);
-                        osd
-                    }
-                    Wait::Emptying { osd, pgs, bytes, .. } => {
-                        self.pace.empties(*osd, now, *bytes, *pgs);
-                        osd
-                    }
-                    _ => {
-                        self.stall = None;
-                        return None;
-                    }
-                };
+                let is_in_progress = |osd| ledger.in_flight().any(|record| record.osd == osd);
+                self.pace.keeps(is_in_progress);
+                // The run waits for the first OSD; the others may move data meanwhile.
+                let others = if ledger.in_flight().count() > 1 { waits(view) } else { Vec::new() };
+                let mut is_moving = self.sample(wait, now);
+                for other in others.iter().filter(|other| *other != *wait) {
+                    is_moving |= self.sample(other, now);
+                }
+                if !is_moving {
+                    self.stall = None;
+                    return None;
+                }
                 let progress = self.pace.progress(now);
-                self.stall = progress.stalled_since.map(|_| stall::cause(*osd, seen));
+                self.stall = progress.stalled.map(|(_, osd)| stall::cause(osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
             }
             Event::Saved { osd: Some(osd), why: Saving::Emptied, .. } => {
@@ -68,7 +67,7 @@ impl RunProgress {
             }
             Event::Saved { osd: Some(osd), why: Saving::Closing | Saving::Uncleared { .. }, ledger } => {
                 let began = ledger.records.get(osd)?.milestones.first().map(|(_, at)| *at)?;
-                let bytes = self.pace.backfill.as_ref().filter(|backfill| backfill.osd == *osd);
+                let bytes = self.pace.backfills.get(osd);
                 let bytes = bytes.map(|backfill| format!(", {} moved", size(backfill.total_bytes)));
                 self.pace.is_done(*osd, now - began, now);
                 self.counted_at = None;
@@ -89,26 +88,47 @@ impl RunProgress {
             }
         }
     }
+
+    /// Adds a sample if the wait is for data that moves; returns whether it is.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "two waits move data")]
+    fn sample(&mut self, wait: &Wait, now: DateTime<Utc>) -> bool {
+        match wait {
+            Wait::ActiveClean { osd, pgs, bytes, .. } => self.pace.backfills(*osd, now, *bytes, *pgs),
+            Wait::Emptying { osd, pgs, bytes, .. } => self.pace.empties(*osd, now, *bytes, *pgs),
+            _ => return false,
+        }
+        true
+    }
 }
 
-/// Returns rate and time left of the backfill or emptying in progress, or its stall.
+/// Returns rate and time left of the backfills and emptyings in progress, or the longest stall.
 pub fn backfill_text(
     pace: &RunPace,
     progress: &Progress,
     stall: Option<&str>,
     now: DateTime<Utc>,
 ) -> Option<String> {
-    let backfill = pace.backfill.as_ref().filter(|backfill| !backfill.away || backfill.left_bytes > 0)?;
+    let moving: Vec<_> = moving(pace).collect();
+    let (total, moved) = moving.iter().fold((0_u64, 0_u64), |(total, moved), backfill| {
+        (total.saturating_add(backfill.total_bytes), moved.saturating_add(backfill.moved_bytes()))
+    });
     let rate = progress.rate.map(|rate| format!("{}/s", size(rate)));
-    if let Some(since) = progress.stalled_since {
+    if let Some((since, osd)) = progress.stalled {
         let before = rate.map(|rate| format!(" ({rate} before)")).unwrap_or_default();
         let cause = stall.unwrap_or("the cause is not known");
-        return Some(format!("no progress for {}{before}: {cause}", time(now - since)));
+        let of_osd = if moving.len() > 1 { format!(" of {osd}") } else { String::new() };
+        return Some(format!("no progress{of_osd} for {}{before}: {cause}", time(now - since)));
     }
-    let percent = backfill.moved_bytes().saturating_mul(100).checked_div(backfill.total_bytes)?;
+    let percent = moved.saturating_mul(100).checked_div(total)?;
+    let of_osds = if moving.len() > 1 { format!(" of {} OSDs", moving.len()) } else { String::new() };
     let left = progress.osd_left.map(|left| format!("{left} left"));
-    let parts = [Some(format!("{percent} % of {}", size(backfill.total_bytes))), rate, left];
+    let parts = [Some(format!("{percent} % of {}{of_osds}", size(total))), rate, left];
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the backfills and emptyings that have data to move, and backfills that have ended just now.
+pub fn moving(pace: &RunPace) -> impl Iterator<Item = &Backfill> {
+    pace.backfills.values().filter(|backfill| !backfill.away || backfill.left_bytes > 0)
 }
 
 /// Inserts a detail into a message, before the code at its end.

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::domain::pace::Span;
+use crate::domain::pace::{Backfill, RunPace, Span};
 use crate::domain::units::size;
-use crate::report::{Said, backfill_text};
+use crate::report::{Said, backfill_text, moving};
 
 /// Returns the progress of all OSDs in one line, and that of the backfill or emptying in another.
 pub(super) fn progress_lines(said: Option<&Said>, now: DateTime<Utc>) -> Vec<String> {
@@ -27,12 +27,20 @@ pub(super) fn progress_lines(said: Option<&Said>, now: DateTime<Utc>) -> Vec<Str
         size(progress.moved_bytes),
         size(progress.left_bytes),
     );
-    let one = pace.backfill.as_ref().and_then(|backfill| {
-        let text = backfill_text(pace, &progress, stall.as_deref(), now)?;
-        let what = if backfill.away { "emptying" } else { "backfilling" };
-        Some(format!("{} {what}: {text}", backfill.osd))
-    });
-    [Some(all), one].into_iter().flatten().collect()
+    let text = backfill_text(pace, &progress, stall.as_deref(), now);
+    let moving = text.map(|text| format!("{}: {text}", moving_osds(pace)));
+    [Some(all), moving].into_iter().flatten().collect()
+}
+
+/// Returns the OSDs whose data moves: `osd.3, osd.6 backfilling`.
+fn moving_osds(pace: &RunPace) -> String {
+    let of = |away: bool| -> Vec<String> {
+        let those = moving(pace).filter(|backfill| backfill.away == away);
+        those.map(|backfill| backfill.osd.to_string()).collect()
+    };
+    let parts = [(of(true), "emptying"), (of(false), "backfilling")];
+    let parts = parts.into_iter().filter(|(osds, _)| !osds.is_empty());
+    parts.map(|(osds, what)| format!("{} {what}", osds.join(", "))).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the progress for programs.
@@ -40,18 +48,19 @@ pub(super) fn progress_json(said: &Said, now: DateTime<Utc>) -> Option<Value> {
     let pace = said.pace.as_ref()?;
     let progress = pace.progress(now);
     let span = |span: Span| json!({ "shortestSeconds": span.shortest.num_seconds(), "longestSeconds": span.longest.num_seconds() });
-    let backfill = pace.backfill.as_ref().map(|backfill| {
+    let stalled = progress.stalled.map(|(_, osd)| osd);
+    let of_one = |backfill: &Backfill| {
         json!({
             "osd": backfill.osd,
             "emptying": backfill.away,
             "since": backfill.since,
             "totalBytes": backfill.total_bytes,
             "leftBytes": backfill.left_bytes,
-            "left": progress.osd_left.map(span),
-            "stalledSince": progress.stalled_since,
-            "stalledBy": said.stall,
+            "left": backfill.time_left().map(span),
+            "stalledSince": backfill.stalled_since(now),
+            "stalledBy": said.stall.as_ref().filter(|_| stalled == Some(backfill.osd)),
         })
-    });
+    };
     Some(json!({
         "done": pace.done,
         "inProgress": pace.queue.in_progress,
@@ -61,7 +70,7 @@ pub(super) fn progress_json(said: &Said, now: DateTime<Utc>) -> Option<Value> {
         "leftBytes": progress.left_bytes,
         "bytesPerSecond": progress.rate,
         "left": progress.all_left.map(span),
-        "backfill": backfill,
+        "backfills": pace.backfills.values().map(of_one).collect::<Vec<_>>(),
     }))
 }
 

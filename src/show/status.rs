@@ -219,8 +219,8 @@ fn left_bytes(record: &Record, status: &Status<'_>) -> Option<u64> {
     if empty.emptied_at.is_some() {
         return Some(0);
     }
-    let pace = status.said.and_then(|said| said.pace.as_ref()?.backfill.as_ref());
-    let pace = pace.filter(|emptying| emptying.away && emptying.osd == record.osd);
+    let pace = status.said.and_then(|said| said.pace.as_ref()?.backfills.get(&record.osd));
+    let pace = pace.filter(|emptying| emptying.away);
     pace.map(|emptying| emptying.left_bytes).or(empty.least.map(|(bytes, _)| bytes))
 }
 

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
-use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::domain::recovery::RecoveryOption;
 use crate::domain::removal::DiskAfter;
 use crate::sim::agent;
@@ -154,7 +154,9 @@ impl World {
     fn boot(&mut self, osd: OsdId) {
         let Some(fsid) = self.can_boot(osd) else { return };
         let Some((_, disk)) = self.disk_of(fsid) else { return };
-        let is_filestore = matches!(disk.content, Content::Osd { format, .. } if !format.is_encrypted());
+        let is_one_of =
+            |kinds: &[Kind]| matches!(&disk.content, Content::Osd { format, .. } if kinds.contains(format));
+        let is_filestore = is_one_of(&[Kind::FilestoreDirectory, Kind::FilestorePartition]);
         let encrypted = self.dmcrypt.contains_key(&fsid);
         let in_luks = encrypted || self.pvcs.stores.contains_key(&fsid);
         let dedicated_db = self.databases.contains_key(&fsid);
@@ -175,6 +177,7 @@ impl World {
             dedicated_wal: false,
             // On a host such a database is on a volume, and the data is then on one too.
             device_mapper: in_luks
+                || is_one_of(&[Kind::Lvm])
                 || (dedicated_db && !self.pvcs.of.contains_key(&osd))
                 || disk.mapped_by_host,
             on_file: false,

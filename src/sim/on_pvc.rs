@@ -1,13 +1,13 @@
 //! What agents, kubelets and people do with the PersistentVolumeClaims of OSDs, and with their encryption.
 
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::inspection::{NodeProblem, NodeRequest};
+use crate::domain::inspection::{Content, NodeProblem, NodeRequest};
 use crate::domain::observation::{BoundVolume, Daemon, OnPvcs};
 use crate::domain::osd::pvc::PerPvc;
-use crate::domain::osd::{Mode, OsdFsid, OsdId};
+use crate::domain::osd::{Kind, Mode, OsdFsid, OsdId};
 use crate::sim::kube::after;
 use crate::sim::pvcs::{PvcChange, SET};
-use crate::sim::world::World;
+use crate::sim::world::{Disk, World};
 
 impl World {
     /// Returns whether a disk is the one that the agent of a request gets.
@@ -24,16 +24,23 @@ impl World {
         let key = self.pvcs.stores.get(&fsid);
         let of_deployment = daemon.on_pvcs.as_ref().and_then(|on| on.db.as_ref());
         self.pvcs.disks.get(&pvcs.data).is_some_and(|behind| behind == disk)
+            && daemon.mode == Some(self.mode_of(fsid))
             && of_deployment.and_then(|pvc| self.pvcs.disks.get(pvc)) == self.databases.get(&fsid)
             && daemon.opens_encryption == key.is_some()
             && key.is_none_or(|key| self.pvcs.keys.get(&pvcs.data) == Some(key))
     }
 
-    /// Opens the mappings of an encrypted OSD that boots.
+    /// Returns the mode of ceph-volume in which the store of an OSD was created.
+    fn mode_of(&self, fsid: OsdFsid) -> Mode {
+        let is_on_lvm = |disk: &Disk| matches!(disk.content, Content::Osd { format: Kind::Lvm, .. });
+        if self.disk_of(fsid).is_some_and(|(_, disk)| is_on_lvm(disk)) { Mode::Lvm } else { Mode::Raw }
+    }
+
+    /// Opens what device-mapper has on the disks of an OSD that boots: its encryption, or its volume.
     ///
-    /// The mappings stay open when the OSD stops.
+    /// It stays open when the OSD stops.
     pub(super) fn opened(&mut self, fsid: OsdFsid) {
-        if self.pvcs.stores.contains_key(&fsid)
+        if (self.pvcs.stores.contains_key(&fsid) || self.mode_of(fsid) == Mode::Lvm)
             && let Some((disk, _)) = self.disk_of(fsid)
         {
             let disk = disk.clone();
@@ -50,7 +57,8 @@ impl World {
         let is_encrypted = daemon.fsid.is_some_and(|fsid| self.pvcs.stores.contains_key(&fsid));
         let PerPvc { data, db, wal } = pvcs;
         daemon.on_pvcs = Some(OnPvcs { data: Some(data), db, wal, set: Some(SET.to_owned()) });
-        (daemon.activates, daemon.mode) = (true, Some(Mode::Raw));
+        let mode = daemon.fsid.map_or(Mode::Raw, |fsid| self.mode_of(fsid));
+        (daemon.activates, daemon.mode) = (true, Some(mode));
         (daemon.mounts_device, daemon.data_dir) = (false, None);
         (daemon.opens_encryption, daemon.encrypted_to_rook) = (is_encrypted, is_encrypted);
         if self.is_portable(osd) {
@@ -67,7 +75,7 @@ impl World {
         }
     }
 
-    /// Closes the mappings on the disk of a request, before the agent opens the disk exclusively.
+    /// Closes what device-mapper has on the disk of a request, before the agent opens the disk exclusively.
     pub(super) fn close_mappings(&mut self, request: &NodeRequest, disk: &str) -> Result<(), NodeProblem> {
         if request.pvcs.is_some() && !is_out(Guard::MappingsClosed) {
             self.pvcs.open.remove(disk);

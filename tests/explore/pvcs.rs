@@ -16,6 +16,7 @@ pub(super) const ALONGSIDE_ROOK: &str = "alongside Rook, a device set is edited"
 pub(super) const ROTATED: &str = "on a PVC, its key is rotated";
 pub(super) const OVERWRITTEN: &str = "on a PVC, the disk of its database is overwritten";
 pub(super) const ELSEWHERE: &str = "on a PVC, its database is elsewhere";
+pub(super) const ON_LVM: &str = "on LVM on a PVC";
 pub(super) const KILLED: &str = "on a PVC, to be encrypted, agents fail";
 
 /// Returns a new PVC of the same name over the other disk, while no pod uses the old one.
@@ -117,6 +118,7 @@ fn pvc_worlds_have_one_osd_to_migrate() {
         (example::pvc_to_be_plain(), "encrypted, declared not encrypted"),
         (example::pvc_with_database(), "not encrypted, declared encrypted"),
         (example::pvc_gets_database(), "its database is with its data"),
+        (example::pvc_on_lvm(), "on a volume of LVM on its PVC"),
     ] {
         let class = |osd| promises::class(&world, OsdId(osd));
         assert!(class(0).migrates().is_some() && class(0).to_string().contains(what), "{}", class(0));
@@ -142,6 +144,11 @@ fn pvc_to_encrypted_survives_a_freeze_and_a_lost_key() {
 }
 
 #[test]
+fn lvm_on_a_pvc_to_raw_survives_a_fault_of_any_kind() {
+    explore(ON_LVM, example::pvc_on_lvm, with_pvcs, (1, 0, 0));
+}
+
+#[test]
 fn guards_of_a_database_on_a_pvc_are_needed() {
     needs(overwritten, &[Guard::PvcPartProven]);
     needs(elsewhere, &[Guard::PartsFoundFirst]);
@@ -161,6 +168,7 @@ fn pvc_gets_a_database_despite_a_fault() {
 fn pvcs_wider_if_there_is_time() {
     if has_time() {
         explore("a PVC to plain", example::pvc_to_be_plain, nothing, (0, 1, 0));
+        explore(ON_LVM, example::pvc_on_lvm, nothing, (0, 1, 0));
         explore("a PVC to encrypted", example::pvc_to_be_encrypted, spontaneous, (1, 1, 0));
         explore("a PVC to encrypted", example::pvc_to_be_encrypted, with_pvcs, (1, 0, 1));
         for world in [example::pvc_with_database, example::pvc_gets_database] {

@@ -166,7 +166,7 @@ fn status_shows_what_is_left_on_an_osd_that_is_emptied() {
     assert!(text.contains("emptying, 2.0 GiB left on it"), "{text}");
     assert!(text.contains("osd.0 emptying: 75 % of 8.0 GiB, 25.6 MiB/s, "), "{text}");
     assert!(text.contains("osd.0 is being emptied: 3 PGs, 2.0 GiB left on it [emptying]"), "{text}");
-    assert_eq!(json["progress"]["backfill"]["emptying"], true);
+    assert_eq!(json["progress"]["backfills"][0]["emptying"], true);
     let (text, json) = of(&emptied(&["emptying", "marked-out", "emptied"], Some(noon())), None);
     assert!(text.contains("emptied, stop is next"), "{text}");
     assert_eq!(json["open"][0]["emptying"]["leftBytes"], 0);

@@ -8,7 +8,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate::domain::next::{Saving, Wait};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::pace::{Backfill, Span};
+use osd_migrate::domain::policy::{Limits, Policy};
 use osd_migrate::report::{Event, Reporter, RunProgress};
 use osd_migrate::run::Ports;
 use osd_migrate::sim::course::Sim;
@@ -53,6 +54,8 @@ struct Seen {
     /// Time of the first stall, and its text.
     stall: Option<(DateTime<Utc>, String)>,
     details: Vec<String>,
+    /// Time that all OSDs still take, estimated when a fifth was moved to each of several OSDs.
+    of_all: Option<(DateTime<Utc>, Span)>,
 }
 
 struct Listener {
@@ -73,14 +76,17 @@ impl Reporter for Listener {
             return;
         }
         let progress = seen.progress.pace.progress(now);
-        if progress.stalled_since.is_some() && seen.stall.is_none() {
+        if progress.stalled.is_some() && seen.stall.is_none() {
             seen.stall = Some((now, detail.unwrap_or_default()));
         }
-        let Some(backfill) = seen.progress.pace.backfill.clone() else { return };
+        let backfills = &seen.progress.pace.backfills;
+        let is_fifth = |backfill: &Backfill| backfill.moved_bytes() * 5 >= backfill.total_bytes;
+        if seen.of_all.is_none() && backfills.len() > 1 && backfills.values().all(is_fifth) {
+            seen.of_all = progress.all_left.map(|left| (now, left));
+        }
+        let Some(backfill) = seen.progress.pace.backfills.values().next().cloned() else { return };
         let is_new = seen.estimates.iter().all(|estimate| estimate.osd != backfill.osd);
-        if let (true, Some(left)) =
-            (is_new && backfill.moved_bytes() * 5 >= backfill.total_bytes, progress.osd_left)
-        {
+        if let (true, Some(left)) = (is_new && is_fifth(&backfill), backfill.time_left()) {
             seen.estimates.push(Estimate {
                 osd: backfill.osd,
                 at: now,
@@ -93,6 +99,10 @@ impl Reporter for Listener {
 
 /// Runs until the end, or until nothing happens any more.
 fn run(world: World, random: u64, prepare: impl FnOnce(&mut Sim)) -> Rc<RefCell<Seen>> {
+    run_by(&Policy::default(), world, random, prepare)
+}
+
+fn run_by(policy: &Policy, world: World, random: u64, prepare: impl FnOnce(&mut Sim)) -> Rc<RefCell<Seen>> {
     let sim = Rc::new(RefCell::new(Sim::new(world, random)));
     sim.borrow_mut().schedule.rate = RATE;
     prepare(&mut sim.borrow_mut());
@@ -105,8 +115,7 @@ fn run(world: World, random: u64, prepare: impl FnOnce(&mut Sim)) -> Rc<RefCell<
         clock: runner,
         audience: Listener { sim: Rc::clone(&sim), seen: Rc::clone(&seen) },
     };
-    let policy = Policy::default();
-    let polled = std::pin::pin!(ports.run(&policy)).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let polled = std::pin::pin!(ports.run(policy)).as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(_) | Poll::Pending));
     seen
 }
@@ -139,6 +148,21 @@ fn end_of_an_osd_is_counted_with_its_time_and_bytes() {
     let ends: Vec<_> = seen.details.iter().filter(|detail| detail.contains(" of 2 OSDs; ")).collect();
     assert_eq!(ends.len(), 2, "{:?}", seen.details);
     assert!(ends[0].starts_with("1 of 2 OSDs; ") && ends[0].ends_with(" moved"), "{}", ends[0]);
+}
+
+#[test]
+fn time_left_of_osds_in_parallel_is_not_added_up() {
+    let pool = PoolShape { pgs: 192, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand; 4], vec![Kind::Raw; 4], vec![Kind::Raw; 4]];
+    let world = Shape { hosts, pools: vec![pool], disk_gib: 400 }.world();
+    let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
+    let seen = run_by(&Policy { in_parallel: 3, limits, ..Policy::default() }, world, 1, |_| {});
+    let seen = seen.borrow();
+    assert_eq!(seen.progress.pace.done, 4);
+    let ((at, left), (_, end)) = (seen.of_all.unwrap(), seen.ends.last().unwrap());
+    let truth = *end - at;
+    assert!(left.longest >= truth * 3 / 4 && left.shortest <= truth * 5 / 4, "{left:?}, it took {truth}");
+    assert!(seen.details.iter().any(|detail| detail.contains(" OSDs, ")), "{:?}", seen.details);
 }
 
 #[test]

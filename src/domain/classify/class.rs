@@ -45,6 +45,8 @@ pub enum Difference {
     DatabaseElsewhere(String),
     /// Database that is to be on a PVC of its own, by the name of the device set.
     DatabaseOnPvc(String),
+    /// Volume of LVM on a PVC: Rook creates OSDs on PVCs in raw mode only.
+    OnLvm,
 }
 
 /// Reason why an OSD is not migrated.
@@ -102,6 +104,7 @@ impl fmt::Display for Difference {
             Self::DatabaseElsewhere(device) => {
                 write!(f, "its database is with its data, declared on {device} (metadataDevice)")
             }
+            Self::OnLvm => f.write_str("on a volume of LVM on its PVC, which Rook has deprecated"),
             Self::DatabaseOnPvc(set) => {
                 write!(f, "its database is with its data, declared on a PVC (template `metadata` of `{set}`)")
             }

@@ -47,14 +47,13 @@ pub(super) fn class_of(
     let Some(data) = on.data.as_deref() else { return not_yet("its Deployment does not name the PVC") };
     let set = declared(on, data, seen)?;
     let differs = differs(kind, metadata, set, seen);
-    let is_on_lvm = matches!(kind, Kind::Lvm | Kind::LvmCrypt);
-    if differs.is_empty() && !is_on_lvm {
+    if differs.is_empty() {
         return Ok(Class::Conforming);
     }
     if let Some(why) = obstacle(metadata, daemon) {
         return Err(why);
     }
-    if is_on_lvm {
+    if differs.contains(&Difference::OnLvm) && (kind.is_encrypted() || has_other_parts(metadata)) {
         return Err(PvcRefusal::LvmOnPvc { pvc: data.to_owned() }.into());
     }
     if let Some(part) = unnamed_part(on, metadata) {
@@ -69,6 +68,11 @@ pub(super) fn class_of(
         return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
     Ok(Class::Mismatched(Mismatch { format: kind, differs }))
+}
+
+/// Returns whether an OSD has its database or its log on another device than its data.
+fn has_other_parts(metadata: &Metadata) -> bool {
+    metadata.dedicated_db || metadata.dedicated_wal
 }
 
 /// Returns what an OSD has on another device that its Deployment does not name: the device can't be found.
@@ -114,6 +118,9 @@ fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation)
     let mut found = differences(kind, metadata, &target);
     if set.has_template(METADATA) && !metadata.dedicated_db {
         found.insert(Difference::DatabaseOnPvc(set.name.clone()));
+    }
+    if matches!(kind, Kind::Lvm | Kind::LvmCrypt) {
+        found.insert(Difference::OnLvm);
     }
     found
 }

@@ -40,11 +40,11 @@ pub enum PvcRefusal {
         /// PVC of the OSD
         pvc: String,
     },
-    /// OSD on a volume of LVM on its PVC.
+    /// OSD on a volume of LVM on its PVC that is encrypted, or has its database or log elsewhere.
     ///
-    /// Rook 1.3 and older created it so if the release of Ceph had no `ceph-volume raw` (before 14.2.8;
-    /// pkg/daemon/ceph/osd/volume.go, v1.3.11). Newer releases still start it (spec.go, `CVMode == "lvm"`,
-    /// v1.20.6).
+    /// Rook 1.3 and older created OSDs on LVM on a PVC if the release of Ceph had no `ceph-volume raw`
+    /// (before 14.2.8; pkg/daemon/ceph/osd/volume.go, v1.3.11). Newer releases still start them (spec.go,
+    /// `CVMode == "lvm"`, v1.20.6). Rook never encrypted one.
     LvmOnPvc {
         /// PVC of the OSD
         pvc: String,
@@ -106,8 +106,9 @@ impl fmt::Display for PvcRefusal {
             ),
             Self::LvmOnPvc { pvc } => write!(
                 f,
-                "it is on a volume of LVM on its PVC {pvc} (Rook 1.3 and older), and osd-migrate recreates an OSD on \
-                 a PVC only if it is raw. Replace the OSD by a new one"
+                "it is on a volume of LVM on its PVC {pvc} (Rook 1.3 and older), and is encrypted or has its \
+                 database or log on another device. osd-migrate does not recreate such an OSD. Replace it by a new \
+                 one"
             ),
             Self::NoDatabasePvc { set, index: Some(index), template, why } => write!(
                 f,

@@ -33,6 +33,9 @@ pub struct Backfill {
     /// Whether the data moves away from the OSD, which is emptied before its stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub away: bool,
+    /// Seconds that the OSD was emptied for before.
+    #[serde(default)]
+    pub(super) emptied_seconds: i64,
     /// Time of the first sample.
     pub since: DateTime<Utc>,
     /// Bytes that were left at first, or the most that were left since: clients write meanwhile.
@@ -57,6 +60,7 @@ impl Backfill {
         Self {
             osd,
             away: false,
+            emptied_seconds: 0,
             since: at,
             total_bytes: left_bytes,
             left_bytes,

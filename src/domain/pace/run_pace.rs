@@ -1,5 +1,7 @@
 //! OSDs and bytes of a whole run.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -72,15 +74,19 @@ pub struct RunPace {
     pub done: u64,
     /// Bytes that the backfills of these OSDs moved.
     pub moved_bytes: u64,
-    /// Seconds that these backfills took.
+    /// Seconds that these backfills took, one after the other.
     pub backfill_seconds: i64,
+    /// Seconds in which one of these backfills or several were in progress.
+    #[serde(default)]
+    pub busy_seconds: i64,
+    /// End of the last of these backfills.
+    #[serde(default)]
+    pub busy_until: Option<DateTime<Utc>>,
     /// Seconds that these OSDs took in addition, from their record to their end.
     pub overhead_seconds: i64,
-    /// Backfill or emptying in progress.
-    pub backfill: Option<Backfill>,
-    /// Seconds that the emptying of the OSD in progress took, which are among `backfill_seconds`.
+    /// Backfill or emptying of each OSD in progress that moves data.
     #[serde(default)]
-    pub emptied_seconds: i64,
+    pub backfills: BTreeMap<OsdId, Backfill>,
     /// OSDs that are not done, at the last sample.
     pub queue: Queue,
 }
@@ -88,36 +94,39 @@ pub struct RunPace {
 impl RunPace {
     /// Adds a sample of the backfill of an OSD.
     pub fn backfills(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
-        // PGs that still peer miss nothing yet.
-        if left_bytes == 0
-            && pgs > 0
-            && self.backfill.as_ref().is_none_or(|known| known.osd != osd || known.away)
-        {
-            return;
-        }
-        if let Some(backfill) = self.backfill.as_mut().filter(|known| known.osd == osd && !known.away) {
+        let known = self.backfills.get_mut(&osd);
+        if let Some(backfill) = known.filter(|known| !known.away) {
             return backfill.add(at, left_bytes, pgs);
         }
-        let emptied = self.backfill.replace(Backfill::new(osd, at, left_bytes, pgs));
-        let emptied = emptied.filter(|emptied| emptied.osd == osd);
-        let took = |emptied: &Backfill| (emptied.progressed_at - emptied.since).num_seconds();
-        self.emptied_seconds = emptied.as_ref().map_or(0, took);
-        self.backfill_seconds += self.emptied_seconds;
-        self.moved_bytes += emptied.map_or(0, |emptied| emptied.total_bytes);
+        // PGs that still peer miss nothing yet.
+        if left_bytes == 0 && pgs > 0 {
+            return;
+        }
+        let mut backfill = Backfill::new(osd, at, left_bytes, pgs);
+        if let Some(emptied) = self.backfills.remove(&osd) {
+            backfill.emptied_seconds = self.ended(emptied.since, emptied.progressed_at);
+            self.moved_bytes += emptied.total_bytes;
+        }
+        self.backfills.insert(osd, backfill);
     }
 
     /// Adds a sample of the emptying of an OSD.
     pub fn empties(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
-        match &mut self.backfill {
-            Some(emptying) if emptying.osd == osd && emptying.away => emptying.add(at, left_bytes, pgs),
-            other => *other = Some(Backfill::away(osd, at, left_bytes, pgs)),
+        match self.backfills.get_mut(&osd).filter(|known| known.away) {
+            Some(emptying) => emptying.add(at, left_bytes, pgs),
+            None => drop(self.backfills.insert(osd, Backfill::away(osd, at, left_bytes, pgs))),
         }
     }
 
-    /// Drops the emptying of an OSD that is given up: its data moves back, which is not observed.
+    /// Drops the backfill or emptying of an OSD that is given up: how its data moves on is not observed.
     pub fn gives_up(&mut self, osd: OsdId) {
-        let moved = self.backfill.take_if(|known| known.osd == osd).map(|known| known.moved_bytes());
-        self.moved_bytes += moved.unwrap_or(0);
+        self.moved_bytes += self.backfills.remove(&osd).map_or(0, |known| known.moved_bytes());
+    }
+
+    /// Drops the backfills of OSDs that are no longer in progress.
+    pub fn keeps(&mut self, is_in_progress: impl Fn(OsdId) -> bool) {
+        let gone: Vec<_> = self.backfills.keys().filter(|osd| !is_in_progress(**osd)).copied().collect();
+        gone.into_iter().for_each(|osd| self.gives_up(osd));
     }
 
     /// Counts an OSD that is done, after a time since its record.
@@ -125,60 +134,81 @@ impl RunPace {
         self.done += 1;
         // The queue is counted again with the next wait. A run that ends has none.
         self.queue.in_progress = self.queue.in_progress.saturating_sub(1);
-        let backfill = self.backfill.take().filter(|backfill| backfill.osd == osd);
-        let backfilled = backfill.as_ref().map_or(TimeDelta::zero(), |backfill| now - backfill.since);
-        self.moved_bytes += backfill.map_or(0, |backfill| backfill.total_bytes);
-        self.backfill_seconds += backfilled.num_seconds();
-        let emptied = std::mem::take(&mut self.emptied_seconds);
-        self.overhead_seconds += ((took - backfilled).num_seconds() - emptied).max(0);
+        let Some(backfill) = self.backfills.remove(&osd) else {
+            self.overhead_seconds += took.num_seconds();
+            return;
+        };
+        let backfilled = self.ended(backfill.since, now);
+        self.moved_bytes += backfill.total_bytes;
+        self.overhead_seconds += (took.num_seconds() - backfilled - backfill.emptied_seconds).max(0);
+    }
+
+    /// Counts the time of a backfill or an emptying that has ended, and returns it in seconds.
+    fn ended(&mut self, since: DateTime<Utc>, at: DateTime<Utc>) -> i64 {
+        let took = (at - since).num_seconds();
+        self.backfill_seconds += took;
+        let alone_since = self.busy_until.map_or(since, |until| until.max(since));
+        self.busy_seconds += (at - alone_since).num_seconds().max(0);
+        self.busy_until = self.busy_until.max(Some(at));
+        took
     }
 
     /// Returns the progress, with the time that the rest takes.
     pub fn progress(&self, now: DateTime<Utc>) -> Progress {
-        let current = self.backfill.as_ref();
-        let before = rate(self.moved_bytes, TimeDelta::seconds(self.backfill_seconds));
-        let rates = [before, current.and_then(Backfill::rate)];
-        let osd_left = current.and_then(Backfill::time_left);
-        let later = current.map_or(0, Backfill::later_bytes);
-        let done = i64::try_from(self.done).unwrap_or(i64::MAX);
-        let overhead = self.overhead_seconds.checked_div(done).map_or(ASSUMED_OVERHEAD, TimeDelta::seconds);
-        let queued = i32::try_from(self.queue.osds).unwrap_or(i32::MAX);
-        let overheads = overhead.checked_mul(queued).unwrap_or(TimeDelta::MAX);
-        let queue_left = rates
+        let current = || self.backfills.values();
+        let before = rate(self.moved_bytes, TimeDelta::seconds(self.busy_seconds));
+        let now_moved = current().filter_map(Backfill::rate).reduce(u64::saturating_add);
+        // All of them are waited for.
+        let lefts = current().map(Backfill::time_left).collect::<Option<Vec<_>>>();
+        let osd_left = lefts.and_then(|lefts| lefts.into_iter().reduce(Span::longer));
+        let later = current().map(Backfill::later_bytes).fold(0, u64::saturating_add);
+        let queue_left = [before, now_moved]
             .into_iter()
             .flatten()
             .map(|rate| Span::exactly(time_for(self.queue.bytes.saturating_add(later), rate)))
             .reduce(Span::with)
-            .map(|span| span.plus(Span::exactly(overheads)));
+            .map(|span| span.plus(Span::exactly(self.overheads())));
         let nothing = Span::exactly(TimeDelta::zero());
-        let all_left = match (queue_left, osd_left, current) {
-            (Some(queue), Some(osd), _) => Some(queue.plus(osd)),
-            (Some(queue), None, None) => Some(queue),
-            (None, osd, _) if self.queue.osds == 0 && later == 0 => {
-                osd.or(current.is_none().then_some(nothing))
-            }
-            _ => None,
+        let is_idle = self.backfills.is_empty();
+        let all_left = match (queue_left, osd_left) {
+            (Some(queue), Some(osd)) => Some(queue.plus(osd)),
+            (Some(queue), None) if is_idle => Some(queue),
+            (None, osd) if self.queue.osds == 0 && later == 0 => osd.or(is_idle.then_some(nothing)),
+            (Some(_) | None, _) => None,
         };
+        let left_bytes = current().map(|backfill| backfill.left_bytes).fold(later, u64::saturating_add);
+        let moved_bytes = current().map(Backfill::moved_bytes).fold(self.moved_bytes, u64::saturating_add);
+        let stalled = |backfill: &Backfill| Some((backfill.stalled_since(now)?, backfill.osd));
         Progress {
-            rate: current.and_then(Backfill::rate).or(before),
+            rate: now_moved.or(before),
             osd_left,
             all_left,
-            left_bytes: current
-                .map_or(0, |backfill| backfill.left_bytes)
-                .saturating_add(later)
-                .saturating_add(self.queue.bytes),
-            moved_bytes: self.moved_bytes.saturating_add(current.map_or(0, Backfill::moved_bytes)),
-            stalled_since: current.and_then(|backfill| backfill.stalled_since(now)),
+            left_bytes: left_bytes.saturating_add(self.queue.bytes),
+            moved_bytes,
+            stalled: current().filter_map(stalled).min(),
         }
+    }
+
+    /// Returns the time that the queued OSDs take in addition to their backfills.
+    ///
+    /// OSDs that are migrated in parallel share it, as those before did.
+    fn overheads(&self) -> TimeDelta {
+        let done = i64::try_from(self.done).unwrap_or(i64::MAX);
+        let of_one = self.overhead_seconds.checked_div(done).map_or(ASSUMED_OVERHEAD, TimeDelta::seconds);
+        let queued = i32::try_from(self.queue.osds).unwrap_or(i32::MAX);
+        let all = of_one.checked_mul(queued).unwrap_or(TimeDelta::MAX);
+        let shared = all.num_seconds().checked_mul(self.busy_seconds);
+        let shared = shared.and_then(|seconds| seconds.checked_div(self.backfill_seconds));
+        shared.and_then(TimeDelta::try_seconds).unwrap_or(all)
     }
 }
 
 /// Progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Rate in bytes per second: of the backfill or emptying in progress, else of those before.
+    /// Rate in bytes per second: of the backfills and emptyings in progress, else of those before.
     pub rate: Option<u64>,
-    /// Time that the backfill or emptying in progress still takes.
+    /// Time that all backfills and emptyings in progress still take.
     pub osd_left: Option<Span>,
     /// Time that all OSDs still take, as if no gate ever made the run wait.
     pub all_left: Option<Span>,
@@ -186,8 +216,8 @@ pub struct Progress {
     pub left_bytes: u64,
     /// Bytes that were moved.
     pub moved_bytes: u64,
-    /// Time since which the backfill in progress has stalled.
-    pub stalled_since: Option<DateTime<Utc>>,
+    /// Time since which a backfill in progress has stalled, and its OSD: that of the longest stall.
+    pub stalled: Option<(DateTime<Utc>, OsdId)>,
 }
 
 #[cfg(test)]
@@ -237,13 +267,52 @@ mod tests {
         // 30 GiB away at 1 GiB a minute, or the last half of it at that rate, and 60 GiB back.
         assert_eq!(progress.all_left.unwrap().shortest, TimeDelta::minutes(90));
         pace.empties(OsdId(1), at(60), 0, 0);
-        assert_eq!(pace.progress(at(70)).stalled_since, None, "an empty OSD waits for its stop");
+        assert_eq!(pace.progress(at(70)).stalled, None, "an empty OSD waits for its stop");
         pace.backfills(OsdId(1), at(70), 60 * GIB, 8);
         assert_eq!((pace.progress(at(70)).left_bytes, pace.moved_bytes), (60 * GIB, 60 * GIB));
         pace.backfills(OsdId(1), at(130), 0, 0);
         pace.is_done(OsdId(1), TimeDelta::minutes(135), at(130));
         assert_eq!((pace.moved_bytes, pace.backfill_seconds), (120 * GIB, 120 * 60));
         assert_eq!(pace.overhead_seconds, 15 * 60);
+    }
+
+    /// Covers three OSDs of 60 GiB at 1 GiB a minute, begun ten minutes apart, with three more in the queue.
+    #[test]
+    fn osds_in_parallel_share_the_time_that_is_left() {
+        let queue = Queue { osds: 3, bytes: 180 * GIB, in_progress: 3, ..Queue::default() };
+        let mut pace = RunPace { queue, ..RunPace::default() };
+        for minute in 0..=30 {
+            for (osd, begin) in [(1, 0), (2, 10), (3, 20)] {
+                let Ok(done) = u64::try_from(minute - begin) else { continue };
+                pace.backfills(OsdId(osd), at(minute), (60 - done) * GIB, 8);
+            }
+        }
+        let progress = pace.progress(at(30));
+        assert_eq!((progress.moved_bytes, progress.left_bytes), (60 * GIB, 300 * GIB));
+        assert_eq!(progress.rate, Some(3 * (GIB / 60)));
+        // The last one has 50 GiB left; the queue takes 60 minutes at three times the rate, and 3 times 2.
+        assert_eq!(progress.all_left.unwrap().shortest.num_minutes(), 50 + 60 + 6);
+        for (osd, begin) in [(1, 0), (2, 10), (3, 20)] {
+            pace.is_done(OsdId(osd), TimeDelta::minutes(66), at(begin + 60));
+        }
+        assert_eq!((pace.backfill_seconds, pace.busy_seconds), (180 * 60, 80 * 60));
+        let progress = pace.progress(at(90));
+        // 180 GiB in 80 minutes, and 6 minutes for each OSD, of which 2.25 were in progress on average.
+        assert_eq!(progress.rate, Some(180 * GIB / (80 * 60)));
+        assert_eq!(progress.all_left, Some(Span::exactly(TimeDelta::minutes(80 + 8))));
+    }
+
+    #[test]
+    fn stall_of_one_osd_is_seen_while_others_move() {
+        let mut pace = RunPace::default();
+        for minute in 0..30 {
+            pace.backfills(OsdId(1), at(minute), 60 * GIB, 8);
+            pace.backfills(OsdId(2), at(minute), (60 - u64::try_from(minute).unwrap()) * GIB, 8);
+        }
+        let progress = pace.progress(at(29));
+        assert_eq!((progress.stalled, progress.osd_left), (Some((at(0), OsdId(1))), None));
+        pace.keeps(|osd| osd == OsdId(2));
+        assert_eq!(pace.progress(at(29)).stalled, None, "a quarantined OSD");
     }
 
     #[test]

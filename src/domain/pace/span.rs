@@ -27,6 +27,12 @@ impl Span {
         Self { shortest: self.shortest.min(other.shortest), longest: self.longest.max(other.longest) }
     }
 
+    /// Returns the time until both are over.
+    #[must_use]
+    pub fn longer(self, other: Self) -> Self {
+        Self { shortest: self.shortest.max(other.shortest), longest: self.longest.max(other.longest) }
+    }
+
     /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -7,7 +7,7 @@
 //! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
 //! | `created_as` | names of the disks of OSDs when they were created |
 //! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
-//! | `osd_on_pvc`, `pvc_encryption`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
+//! | `osd_on_pvc`, `pvc_encryption`, `pvc_from_lvm`, `pvc_parts`, `pvc_shape` | the Deployment of an OSD on a PVC |
 //! | `new_on_pvc`, `rename` | that of a new OSD on a PVC, made from that of another OSD |
 //! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
 
@@ -30,6 +30,7 @@ mod osd_env;
 mod osd_object;
 mod osd_on_pvc;
 mod pvc_encryption;
+mod pvc_from_lvm;
 mod pvc_parts;
 mod pvc_shape;
 mod rename;

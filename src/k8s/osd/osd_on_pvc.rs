@@ -12,7 +12,7 @@ use crate::k8s::osd::fields::{POD_SPEC, containers, env, field, osd_container, t
 use crate::k8s::osd::osd_object::{bare, set};
 use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, Names, NoShape, is_opened, list_mut};
 use crate::k8s::osd::render_osd::{Frame, carried_annotations, pod_annotations};
-use crate::k8s::osd::{pvc_encryption, pvc_parts};
+use crate::k8s::osd::{pvc_encryption, pvc_from_lvm, pvc_parts};
 
 /// Changes the found Deployment, so that it starts the recreated OSD.
 ///
@@ -24,6 +24,10 @@ pub(super) fn reshape(
     frame: &Frame<'_>,
 ) -> Result<Value, NoShape> {
     let volume = volume_of(found, &pvcs.data)?;
+    let names = Names { pvcs, volume, osd: deploy.osd, cluster: frame.cluster };
+    let on_lvm = pvc_from_lvm::is_on_lvm(found).then(|| pvc_from_lvm::to_raw(found.clone(), &names));
+    let on_lvm = on_lvm.transpose()?;
+    let found = on_lvm.as_ref().unwrap_or(found);
     let missing = pvc_parts::missing(found, pvcs)?;
     for name in [COPY, ACTIVATE] {
         init_container(found, name).ok_or(NoShape::Container(name))?;
@@ -36,7 +40,6 @@ pub(super) fn reshape(
     set(&mut new, &["spec", "template", "metadata", "annotations"], Value::Object(annotations));
     set_image(&mut new, found, &frame.declaration.image);
     if let Some(pod) = new.pointer_mut(POD_SPEC) {
-        let names = Names { pvcs, volume, osd: deploy.osd, cluster: frame.cluster };
         let (was, is) = (is_opened(found), deploy.layout.encrypted);
         if was && !is {
             pvc_encryption::decrypt(pod, &names)?;

@@ -27,13 +27,14 @@ pub(in crate::k8s::osd) fn on_pvcs(encrypted: bool, others: &[Part]) -> Deploy {
 
 /// Returns the Deployment of the old OSD as a Rook release renders it.
 pub(in crate::k8s::osd) fn old(rook: Rook, encrypted: bool) -> Shape {
-    Shape { rook, encrypted, vault: false, portable: false, fsid: OLD.parse().unwrap(), others: &[] }
+    let fsid = OLD.parse().unwrap();
+    Shape { rook, encrypted, vault: false, portable: false, mode: Mode::Raw, fsid, others: &[] }
 }
 
 /// Returns the Deployment that the same release renders for the recreated OSD, which has the label
 /// `encrypted` from any release.
 pub(in crate::k8s::osd) fn expected(old: Shape, encrypted: bool) -> Value {
-    let mut expected = Shape { encrypted, fsid: deploy().fsid, ..old }.deployment();
+    let mut expected = Shape { encrypted, mode: Mode::Raw, fsid: deploy().fsid, ..old }.deployment();
     for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
         let labels = expected.pointer_mut(labels).unwrap();
         labels["encrypted"] = json!(if encrypted { "true" } else { "false" });

@@ -8,7 +8,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::osd::OsdFsid;
+use crate::domain::osd::{Mode, OsdFsid};
 
 pub(super) const PVC: &str = "set1-data-0a";
 const DATA: &str = "/var/lib/ceph/osd/ceph-3";
@@ -51,6 +51,8 @@ pub(super) struct Shape {
     /// The key of the encryption is in Vault.
     pub(super) vault: bool,
     pub(super) portable: bool,
+    /// Mode of ceph-volume: in `lvm`, the OSD is on a volume on its PVC.
+    pub(super) mode: Mode,
     pub(super) fsid: OsdFsid,
     /// Database and log on PVCs of their own.
     pub(super) others: &'static [Part],
@@ -90,12 +92,19 @@ impl Shape {
         })
     }
 
+    fn is_on_lvm(self) -> bool {
+        self.mode == Mode::Lvm
+    }
+
     fn parts(self) -> impl Iterator<Item = Part> {
         std::iter::once(BLOCK).chain(self.others.iter().copied())
     }
 
     fn init_containers(self) -> Vec<Value> {
         let block = format!("{DATA}/block");
+        if self.is_on_lvm() {
+            return self.init_containers_of_lvm();
+        }
         let mut all: Vec<_> = self.parts().map(|part| self.copying_pvc(part)).collect();
         if self.encrypted {
             all.extend(self.opening());
@@ -107,18 +116,35 @@ impl Shape {
         all.push(activate);
         let args = json!(["bluefs-bdev-expand", "--path", DATA]);
         all.push(self.container("expand-bluefs", &json!(["ceph-bluestore-tool"]), &args, &json!([bridge()])));
-        if self.rook >= Rook::V1_18 {
-            let mounts = json!([config(), {"name": "rook-ceph-admin-keyring", "mountPath": "/etc/ceph/admin-keyring-store/"}, bridge()]);
-            all.push(self.container(
-                "cephx-keyring-update",
-                &json!(["/bin/bash", "-c", "KEY"]),
-                &json!([]),
-                &mounts,
-            ));
-        }
+        all.extend(self.updating_key());
         let args = json!(["--verbose", "--recursive", "ceph:ceph", "/var/log/ceph", DATA]);
         all.push(self.container("chown-container-data-dir", &json!(["chown"]), &args, &self.mounts()));
         all
+    }
+
+    fn init_containers_of_lvm(self) -> Vec<Value> {
+        let device = format!("/{PVC}");
+        let mut copy =
+            self.copying("blkdevmapper", &device, &format!("/mnt{device}"), &json!([bridge_of_lvm()]));
+        copy["volumeDevices"] = json!([{"name": PVC, "devicePath": device}]);
+        let binaries = json!([rook_binaries()]);
+        let mut all = vec![
+            json!({"name": "config-init", "image": "rook", "args": ["ceph", "osd", "init"], "volumeMounts": [config()]}),
+            json!({"name": "copy-bins", "image": "rook", "command": ["cp"], "args": ["/usr/local/bin/rook", "/rook"],
+                "volumeMounts": binaries}),
+            copy,
+        ];
+        all.extend(self.updating_key());
+        let args = json!(["--verbose", "--recursive", "ceph:ceph", "/var/log/ceph"]);
+        all.push(self.container("chown-container-data-dir", &json!(["chown"]), &args, &self.mounts()));
+        all
+    }
+
+    fn updating_key(self) -> Option<Value> {
+        let mounts = json!([config(), {"name": "rook-ceph-admin-keyring", "mountPath": "/etc/ceph/admin-keyring-store/"}, bridge()]);
+        let command = json!(["/bin/bash", "-c", "KEY"]);
+        (self.rook >= Rook::V1_18)
+            .then(|| self.container("cephx-keyring-update", &command, &json!([]), &mounts))
     }
 
     fn copying_pvc(self, part: Part) -> Value {
@@ -196,8 +222,11 @@ impl Shape {
     }
 
     fn containers(self) -> Vec<Value> {
-        let block_path =
-            if self.encrypted { format!("/dev/mapper/{MAPPING}") } else { format!("/mnt/{PVC}") };
+        let block_path = match (self.is_on_lvm(), self.encrypted) {
+            (true, _) => "/dev/ceph-1f/osd-block-1f".to_owned(),
+            (false, true) => format!("/dev/mapper/{MAPPING}"),
+            (false, false) => format!("/mnt/{PVC}"),
+        };
         let value = |name: &str, value: &str| json!({"name": name, "value": value});
         let mut env = vec![
             value("ROOK_NODE_NAME", if self.portable { PVC } else { "h1" }),
@@ -205,7 +234,7 @@ impl Shape {
             value("ROOK_OSD_UUID", &self.fsid.to_string()),
             value("ROOK_OSD_ID", "3"),
             value("ROOK_BLOCK_PATH", &block_path),
-            value("ROOK_CV_MODE", "raw"),
+            value("ROOK_CV_MODE", &self.mode.to_string()),
             value("ROOK_OSD_DEVICE_CLASS", "hdd"),
         ];
         if self.rook >= Rook::V1_20 {
@@ -216,8 +245,14 @@ impl Shape {
             env.push(value("ROOK_TOPOLOGY_AFFINITY", "topology.kubernetes.io/zone=z1"));
         }
         env.push(value("ROOK_PVC_BACKED_OSD", "true"));
-        let args = json!(["--foreground", "--id", "3", "--crush-location=root=default host=h1"]);
-        let mut osd = self.container("osd", &json!(["ceph-osd"]), &args, &self.mounts());
+        let mut args = vec!["--foreground", "--id", "3", "--crush-location=root=default host=h1"];
+        let mut command = "ceph-osd";
+        if self.is_on_lvm() {
+            env.push(value("ROOK_LV_BACKED_PV", "true"));
+            command = "/rook/rook";
+            args.splice(..0, ["ceph", "osd", "start", "--"]);
+        }
+        let mut osd = self.container("osd", &json!([command]), &json!(args), &self.mounts());
         osd["env"] = json!(env);
         let logs = json!({"name": "log-collector", "image": "ceph:old", "volumeMounts": [{"name": "rook-ceph-log", "mountPath": "/var/log/ceph"}]});
         vec![osd, logs]
@@ -225,16 +260,26 @@ impl Shape {
 
     /// Returns the mounts of the daemon, and of the container that gives it its files.
     fn mounts(self) -> Value {
-        let mut mounts = vec![config(), json!({"name": "run-udev", "mountPath": "/run/udev"})];
+        let mut mounts = vec![config()];
+        if self.is_on_lvm() {
+            mounts.push(json!({"name": "devices", "mountPath": "/dev"}));
+        }
+        mounts.push(json!({"name": "run-udev", "mountPath": "/run/udev"}));
         if self.encrypted {
             mounts.push(mapper());
         }
-        mounts.push(bridge());
+        if self.is_on_lvm() {
+            mounts.push(rook_binaries());
+        }
+        mounts.push(if self.is_on_lvm() { bridge_of_lvm() } else { bridge() });
         json!(mounts)
     }
 
     fn volumes(self) -> Vec<Value> {
         let mut volumes = vec![json!({"name": "rook-config-override", "projected": {"sources": []}})];
+        if self.is_on_lvm() {
+            volumes.push(json!({"name": "devices", "hostPath": {"path": "/dev", "type": ""}}));
+        }
         for Part { pvc, .. } in self.parts() {
             let folder =
                 json!({"path": format!("/var/lib/rook/rook-ceph/{pvc}"), "type": "DirectoryOrCreate"});
@@ -253,6 +298,9 @@ impl Shape {
         if self.encrypted {
             volumes.push(json!({"name": "dev-mapper", "hostPath": {"path": "/dev/mapper", "type": ""}}));
         }
+        if self.is_on_lvm() {
+            volumes.push(json!({"name": "rook-binaries", "emptyDir": {}}));
+        }
         if self.rook >= Rook::V1_18 {
             volumes.push(json!({"name": "rook-ceph-admin-keyring", "secret": {"secretName": "rook-ceph-admin-keyring"}}));
         }
@@ -262,6 +310,15 @@ impl Shape {
 
 fn bridge() -> Value {
     json!({"name": format!("{PVC}-bridge"), "mountPath": DATA, "subPath": "ceph-3"})
+}
+
+/// Returns the mount of the device of an OSD on LVM.
+fn bridge_of_lvm() -> Value {
+    json!({"name": format!("{PVC}-bridge"), "mountPath": "/mnt"})
+}
+
+fn rook_binaries() -> Value {
+    json!({"name": "rook-binaries", "mountPath": "/rook"})
 }
 
 fn mapper() -> Value {

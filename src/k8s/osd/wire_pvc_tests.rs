@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::observation::Admission;
+use crate::domain::osd::Mode;
 use crate::k8s::osd::osd_on_pvc::tests::{on_pvc, on_pvcs};
 use crate::k8s::osd::render_osd::tests::declaration;
 use crate::k8s::osd::rook_pvc_shapes::{DB, Rook, Shape};
@@ -14,8 +15,15 @@ const FSID: &str = "6a1b2c3d-0000-4000-8000-000000000001";
 /// Returns the Deployment of the old OSD as the API server has it: plain, stopped for record `r1`.
 fn stopped() -> Value {
     let fsid = "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11".parse().unwrap();
-    let shape =
-        Shape { rook: Rook::V1_18, encrypted: false, vault: false, portable: false, fsid, others: &[] };
+    let shape = Shape {
+        rook: Rook::V1_18,
+        encrypted: false,
+        vault: false,
+        portable: false,
+        mode: Mode::Raw,
+        fsid,
+        others: &[],
+    };
     let mut deployment = shape.deployment();
     deployment["metadata"]["annotations"] = json!({STOPPED: "r1", "note": "of its owner"});
     deployment["metadata"]["uid"] = json!("d-uid");

@@ -17,6 +17,7 @@ use crate::node::pvc::hold::{self, HeldPart};
 use crate::node::pvc::part::Part;
 use crate::node::state::lock::OsdLock;
 use crate::node::tools::command::{QUICK, run};
+use crate::node::volumes::layers::Layers;
 use crate::node::volumes::luks;
 use crate::node::volumes::removal::{self, Shared};
 
@@ -26,7 +27,7 @@ use crate::node::volumes::removal::{self, Shared};
 pub(super) fn lock_volumes(order: &Order<'_>) -> Result<Option<OsdLock>, NodeError> {
     let &Order { request, evidence, host, .. } = order;
     let is_needed = match request.target.mode {
-        Mode::Raw => !request.on_file && removal::are_touched(evidence),
+        Mode::Raw => !request.on_file && Layers::of(evidence) != Layers::None,
         Mode::Lvm => true,
     };
     is_needed.then(|| OsdLock::take_lvm(&host.state)).transpose()
@@ -35,16 +36,16 @@ pub(super) fn lock_volumes(order: &Order<'_>) -> Result<Option<OsdLock>, NodeErr
 /// Closes what device-mapper has on a disk that is the OSD's alone.
 pub(super) async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
     let &Order { request, evidence, host, steps } = order;
-    if request.pvcs.is_some() {
-        return close_mappings(order, disk, verdict).await;
-    }
-    if !is_mapped(&evidence.proof) {
-        return Ok(disk.clone());
+    let on_pvc = request.pvcs.is_some();
+    let disk = if on_pvc { close_mappings(order, disk, verdict).await? } else { disk.clone() };
+    let is_left = if on_pvc { Layers::of(evidence) == Layers::Volumes } else { is_mapped(&evidence.proof) };
+    if !is_left {
+        return Ok(disk);
     }
     // Asked again when the disk is open exclusively; an OSD that was re-registered meanwhile must not lose
     // its nodes either.
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
-    steps.time("let-go", removal::let_go(host, disk)).await
+    steps.time("let-go", removal::let_go(host, &disk)).await
 }
 
 /// Closes the mappings on the device of a PVC, and proves the device again: a mkfs of a ceph-volume that was

@@ -4,15 +4,13 @@ use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
 };
 use crate::domain::osd::device_type;
-use crate::domain::proof::finding::DiskFinding;
-use crate::domain::proof::is_mapped;
 use crate::node::create::capability::{self, CapabilityAnswer};
 use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
+use crate::node::volumes::layers::Layers;
 use crate::node::volumes::luks::HEADER_BYTES;
-use crate::node::volumes::removal::is_piece_mapped;
 
 /// The agent's last observation, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -36,13 +34,11 @@ pub(super) fn inspection(
     asked: &CapabilityAnswer,
 ) -> Inspection {
     let mut capability = asked.capability.clone();
-    let is_on_volumes = |examine: &DiskFinding| {
-        examine.layer.is_some()
-            || examine.proof.as_ref().is_some_and(is_mapped)
-            || examine.auxiliary.iter().any(is_piece_mapped)
+    let layers = match &search {
+        Search::One(found) => Layers::found(&found.examine),
+        Search::None(_) | Search::Several(_) => Layers::None,
     };
-    let mapped = matches!(&search, Search::One(found) if is_on_volumes(&found.examine));
-    capability.missing_tools.extend(capability::missing_for_layers(host, request, mapped));
+    capability.missing_tools.extend(capability::missing_for_layers(host, request, layers));
     match search {
         Search::One(found) => {
             let FoundDisk { disk, examine, volume } = *found;

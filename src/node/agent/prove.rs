@@ -17,9 +17,10 @@ use crate::node::legacy::files::Sharing;
 use crate::node::legacy::partitions;
 use crate::node::state::issued;
 use crate::node::steps::Steps;
+use crate::node::volumes::layers::Layers;
 use crate::node::volumes::lvm_cache::LvmCache;
 use crate::node::volumes::old::Moment;
-use crate::node::volumes::removal::{self, Shared};
+use crate::node::volumes::removal::Shared;
 use crate::node::volumes::{databases, stack, within};
 
 /// Task and environment of a rebuild or a wipe.
@@ -38,7 +39,7 @@ pub(super) fn prove(
 ) -> Result<Option<Verdict>, NodeError> {
     let &Order { request, evidence, host, .. } = order;
     let Some(verdict) = permission(order, found, asked)? else { return Ok(None) };
-    asked.can_rebuild(host, request, removal::are_touched(evidence))?;
+    asked.can_rebuild(host, request, Layers::of(evidence))?;
     if let Ok(slots) = &asked.slots {
         slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
     }
@@ -67,7 +68,7 @@ pub(super) fn prove_removed(
             return Err(NodeError::Refused(format!("{disk}: expected the removed OSD, found {content}")));
         }
     };
-    asked.has_tools(host, request, removal::are_touched(evidence))?;
+    asked.has_tools(host, request, Layers::of(evidence))?;
     if let Ok(slots) = &asked.slots {
         slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
     }

@@ -18,6 +18,7 @@ use crate::node::legacy::directory;
 use crate::node::state::lock::OsdLock;
 use crate::node::state::{attempts, issued};
 use crate::node::steps::{Steps, now};
+use crate::node::volumes::hidden;
 
 /// Does the requested task and reports.
 ///
@@ -65,6 +66,7 @@ fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
             request.node, host.node
         )));
     }
+    hidden::hide_loops(host);
     let lock = OsdLock::take(&host.state, request.osd)?;
     attempts::check_in(&host.state, request.osd, &request.record, request.attempt)?;
     fs::create_dir_all(&host.scratch).map_err(NodeError::io("create folder", &host.scratch))?;

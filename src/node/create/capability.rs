@@ -10,6 +10,7 @@ use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::tools::query::Query;
 use crate::node::tools::redact::last_lines;
+use crate::node::volumes::layers::Layers;
 
 /// Tools that a rebuild calls, directly or through ceph-volume.
 const TOOLS: [&str; 9] = [
@@ -73,14 +74,14 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
 impl CapabilityAnswer {
     /// Checks that a rebuild can be done here; fails with the reason if not.
     ///
-    /// `mapped`: the disk's content lies on device-mapper.
+    /// `layers`: what of the old OSD lies on device-mapper.
     pub(crate) fn can_rebuild(
         &self,
         host: &Host,
         request: &NodeRequest,
-        mapped: bool,
+        layers: Layers,
     ) -> Result<(), NodeError> {
-        self.has_tools(host, request, mapped)?;
+        self.has_tools(host, request, layers)?;
         if request.target.mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(
                 "ceph-volume raw prepare does not support --osd-id in {}",
@@ -92,15 +93,15 @@ impl CapabilityAnswer {
 
     /// Checks that the image has all tools; fails with the reason if not.
     ///
-    /// `mapped`: the disk's content lies on device-mapper.
+    /// `layers`: what of the old OSD lies on device-mapper.
     pub(crate) fn has_tools(
         &self,
         host: &Host,
         request: &NodeRequest,
-        mapped: bool,
+        layers: Layers,
     ) -> Result<(), NodeError> {
         let mut missing = self.capability.missing_tools.clone();
-        missing.extend(missing_for_layers(host, request, mapped));
+        missing.extend(missing_for_layers(host, request, layers));
         if missing.is_empty() {
             return Ok(());
         }
@@ -111,15 +112,16 @@ impl CapabilityAnswer {
 
 /// Returns the tools for volumes and encryption that a rebuild needs and that are missing in the image.
 ///
-/// `mapped`: the disk's content lies on device-mapper. On a PVC that can only be encryption.
-pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, mapped: bool) -> BTreeSet<String> {
-    if request.pvcs.is_some() {
-        let is_encrypted = mapped || request.target.encrypted;
-        missing(&host.path, if is_encrypted { &["cryptsetup"] } else { &[] })
-    } else if mapped || request.target.mode == Mode::Lvm {
-        missing_for_volumes(host)
-    } else {
-        BTreeSet::new()
+/// `layers`: what of the old OSD lies on device-mapper.
+pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, layers: Layers) -> BTreeSet<String> {
+    let on_host = request.pvcs.is_none();
+    match layers {
+        Layers::Volumes => missing_for_volumes(host),
+        Layers::Encryption if on_host => missing_for_volumes(host),
+        Layers::None if on_host && request.target.mode == Mode::Lvm => missing_for_volumes(host),
+        Layers::Encryption => missing(&host.path, &["cryptsetup"]),
+        Layers::None if request.pvc_with_key().is_some() => missing(&host.path, &["cryptsetup"]),
+        Layers::None => BTreeSet::new(),
     }
 }
 
@@ -192,13 +194,18 @@ mod tests {
         let (host, mut request) = (host(root.path()), request("n1"));
         let all = BTreeSet::from(LVM_TOOLS.map(str::to_owned));
         let cryptsetup = BTreeSet::from(["cryptsetup".to_owned()]);
-        assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
-        assert_eq!(missing_for_layers(&host, &request, true), all);
+        assert_eq!(missing_for_layers(&host, &request, Layers::None), BTreeSet::new());
+        assert_eq!(missing_for_layers(&host, &request, Layers::Encryption), all);
         request.pvcs = Some(PerPvc::of_data("x".into()));
-        assert_eq!(missing_for_layers(&host, &request, false), BTreeSet::new());
-        assert_eq!(missing_for_layers(&host, &request, true), cryptsetup, "the old OSD is encrypted");
+        assert_eq!(missing_for_layers(&host, &request, Layers::None), BTreeSet::new());
+        assert_eq!(
+            missing_for_layers(&host, &request, Layers::Encryption),
+            cryptsetup,
+            "the old OSD is encrypted"
+        );
+        assert_eq!(missing_for_layers(&host, &request, Layers::Volumes), all, "the old OSD is on LVM");
         request.target.encrypted = true;
-        assert_eq!(missing_for_layers(&host, &request, false), cryptsetup);
+        assert_eq!(missing_for_layers(&host, &request, Layers::None), cryptsetup);
     }
 
     #[test]

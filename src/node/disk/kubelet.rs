@@ -26,6 +26,15 @@ pub(crate) fn volume_of(sys: &Path) -> Option<String> {
     parts.next().map(str::to_owned)
 }
 
+/// Returns the names of the kubelet's loop devices, in their order as texts.
+pub(crate) fn loops(host: &Host) -> Vec<String> {
+    let entries = fs::read_dir(&host.sys_block).into_iter().flatten().filter_map(Result::ok);
+    let of_kubelet = entries.filter(|entry| volume_of(&entry.path()).is_some());
+    let mut names: Vec<_> = of_kubelet.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
 /// PersistentVolumes that pods of this node use as devices.
 ///
 /// The key is the number of the file system and the inode of the device node below.

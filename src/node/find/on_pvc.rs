@@ -2,8 +2,8 @@
 //! the node is inspected.
 
 use crate::domain::inspection::{Evidence, NodeRequest, Proof};
-use crate::domain::osd::Role;
-use crate::domain::proof::finding::{DiskFinding, Layer};
+use crate::domain::osd::{Kind, Role};
+use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::same_disk;
 use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
@@ -53,12 +53,7 @@ async fn examine(
     sharing: Sharing,
 ) -> Result<DiskFinding, NodeError> {
     let examine = content::examine(disk, reading(host, request, sharing)).await?;
-    let examine = match &examine.layer {
-        Some(Layer::Luks(_)) => {
-            within::within(host, disk, examine, &LvmCache::default(), request, Moment::Asked).await?
-        }
-        Some(Layer::Physical(_)) | None => examine,
-    };
+    let examine = within::within(host, disk, examine, &LvmCache::default(), request, Moment::Asked).await?;
     inspect::complete(host, request, disk, supported(examine)).await
 }
 
@@ -66,6 +61,8 @@ async fn examine(
 fn supported(examine: DiskFinding) -> DiskFinding {
     match &examine.proof {
         None | Some(Proof::BluestoreLabel { .. } | Proof::Luks { .. }) => examine,
+        // A volume with a database or a log has them on another device.
+        Some(Proof::Volume { format: Kind::Lvm, luks: None, .. }) if examine.auxiliary.is_empty() => examine,
         Some(
             Proof::Partitions { .. }
             | Proof::Volume { .. }
@@ -81,7 +78,6 @@ fn supported(examine: DiskFinding) -> DiskFinding {
 mod tests {
     use super::*;
     use crate::domain::inspection::Content;
-    use crate::domain::osd::Kind;
     use crate::node::samples::request;
 
     #[test]

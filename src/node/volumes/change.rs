@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::node::error::NodeError;
 use crate::node::tools::command::run;
+use crate::node::volumes::hidden;
 use crate::node::volumes::lvm::LIMIT;
 
 /// A command that changes something.
@@ -113,7 +114,10 @@ impl Change<'_> {
 
     /// Runs the command.
     pub(super) async fn done(&self) -> Result<(), NodeError> {
-        let (program, words) = self.words();
+        let (program, mut words) = self.words();
+        if program != "cryptsetup" {
+            words.splice(..0, hidden::options().into_iter().map(str::to_owned));
+        }
         run(program, &words, None, LIMIT).await?.good().map(drop)
     }
 }

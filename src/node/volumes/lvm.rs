@@ -10,6 +10,7 @@ use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId, Role};
 use crate::node::error::NodeError;
 use crate::node::tools::command::run;
 use crate::node::tools::query;
+use crate::node::volumes::hidden;
 
 /// Limit of one command: LVM waits for the disks of the node one after the other.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
@@ -117,7 +118,8 @@ pub(super) async fn tags_of(group: &str) -> Result<Option<Vec<String>>, NodeErro
 /// Runs a query: the program, the columns, and further arguments.
 async fn ask(words: &[&str]) -> Result<Report, NodeError> {
     let (program, rest) = words.split_first().unwrap_or((&"lvs", &[]));
-    let words: Vec<&str> = QUIET.iter().chain(rest).copied().collect();
+    let mut words: Vec<&str> = hidden::options();
+    words.extend(QUIET.iter().chain(rest));
     query::json(&run(program, &words, None, LIMIT).await?.good()?)
 }
 

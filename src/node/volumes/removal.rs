@@ -4,7 +4,6 @@
 use std::fmt;
 
 use crate::domain::inspection::{Evidence, NodeRequest, Piece, PieceLocation, Proof};
-use crate::domain::proof::is_mapped;
 use crate::node::disk::devices::Disk;
 use crate::node::disk::tombstone::Tombstone;
 use crate::node::error::NodeError;
@@ -51,20 +50,6 @@ impl<'a> Shared<'a> {
             | Proof::Directory { .. }
             | Proof::Available { .. } => None,
         }
-    }
-}
-
-/// Returns whether something of the old OSD is a volume, or is encrypted.
-pub(crate) fn are_touched(evidence: &Evidence) -> bool {
-    is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_piece_mapped)
-}
-
-/// Returns whether the part is a volume, or is encrypted.
-pub(crate) fn is_piece_mapped(piece: &Piece) -> bool {
-    match &piece.place {
-        PieceLocation::Volume { .. } => true,
-        PieceLocation::Pvc { luks, .. } => luks.is_some(),
-        PieceLocation::Device(_) => false,
     }
 }
 

@@ -36,6 +36,29 @@ pub fn pvc_to_be_plain() -> World {
     on_a_pvc(true)
 }
 
+/// Returns `pvc_to_be_encrypted` with an OSD on a volume of LVM on its PVC, which is to be raw.
+pub fn pvc_on_lvm() -> World {
+    let mut world = on_three();
+    let (osd, disk) = (OsdId(0), "disk-0");
+    let (osd_fsid, whoami, cluster, format) = (fsid(osd, 0), osd, world.ceph.fsid, Format::Lvm);
+    if let Some(found) = world.disks.get_mut(disk) {
+        let (group, volume) = ("group-0".to_owned(), "volume-0".to_owned());
+        let (name, alone, luks) = ("ceph/osd-block-0".to_owned(), true, None);
+        found.content = Content::Osd { format, osd_fsid, whoami, cluster };
+        found.proof =
+            Some(Proof::Volume { format, group, volume, name, alone, luks, osd_fsid, whoami, cluster });
+    }
+    if let Some(metadata) = world.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
+        metadata.device_mapper = true;
+    }
+    world.pvcs.open.insert(disk.to_owned());
+    world.put_on_pvc(osd, PVC, 0, false);
+    world.declare_set(&["data"], false);
+    world.add_disk(OTHER_DISK, &host(0), 6 * GIB);
+    world.put_foreign(OTHER_DISK);
+    world
+}
+
 /// Returns `pvc_to_be_encrypted` with a portable OSD, on a volume of a CSI driver without a serial number.
 pub fn pvc_portable() -> World {
     let mut world = on_a_pvc(false);

@@ -25,11 +25,12 @@ cluster_uid() { K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata
 pvc_fact() { sed -n "s/^$2=//p" "$DIR/pvc/$1"; } # PVC FACT
 apply_quietly() { K apply -f - >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "an object could not be created"; }; }
 
-cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted]
-  local encrypted=false words=() word id pvc db=none host
-  for word; do case $word in --encrypted) encrypted=true ;; *) words+=("$word") ;; esac; done
+cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted | --lvm]
+  local encrypted=false lvm=false words=() word id pvc db=none host
+  for word; do case $word in --encrypted) encrypted=true ;; --lvm) lvm=true ;; *) words+=("$word") ;; esac; done
   set -- "${words[@]}"
-  [ $# = 2 ] || [ $# = 3 ] || usage "pvc-osd ID PVC [DB-PVC] [--encrypted]"
+  [ $# = 2 ] || [ $# = 3 ] || usage "pvc-osd ID PVC [DB-PVC] [--encrypted | --lvm]"
+  [ $lvm = false ] || { [ $# = 2 ] && [ $encrypted = false ]; } || usage "--lvm is for an OSD without a database and without encryption"
   [[ $1 =~ ^[0-9]+$ ]] || usage "not an id: '$1'"
   [ ! -e "$DIR/osd/$1" ] || die "osd.$1 already exists"
   for word in "${@:2}"; do [ -e "$DIR/pvc/$word" ] || die "there is no PVC '$word' of 'lab pvc'"; done
@@ -39,12 +40,13 @@ cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted]
     [ "$(pvc_fact "$db" host)" = "$host" ] || die "PVC $db is not on $host"
   fi
   [ $encrypted = false ] || is_uml "$host" || die "only u1 can open encrypted volumes, and PVC $pvc is on $host"
+  [ $lvm = false ] || is_uml "$host" || die "only u1 has LVM, and PVC $pvc is on $host"
   prepare_on_pvc || exit
   deploy_on_pvc || exit
   poll 600 0.2 volume_osd_available "$id" || die "osd.$id is not available"
 }
 
-# The following have id, pvc, db, host and encrypted of cmd_pvc_osd.
+# The following have id, pvc, db, host, encrypted and lvm of cmd_pvc_osd.
 render_on_pvc() { # MANIFEST KEY=VALUE...
   local suffix=
   [ "$encrypted" = false ] || suffix=-tmp
@@ -52,13 +54,15 @@ render_on_pvc() { # MANIFEST KEY=VALUE...
     "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$(cluster_uid)" "SET=$(pvc_fact "$pvc" set)" "SIZE=$(pvc_fact "$pvc" gib)Gi" "${@:2}" |
     K create --dry-run=client -f - -o json |
     jq --arg db "$db" --arg encrypted "$encrypted" --rawfile copy "$SRC/lib/osd_pvc_copy.sh" --rawfile open "$SRC/../../src/k8s/osd/open_encrypted.sh" \
-      -f "$SRC/manifests/osd-pvc.jq" |
+      --rawfile disk "$SRC/lib/osd_pvc_disk.sh" -f "$SRC/manifests/osd-pvc.jq" |
+    jq --arg lvm "$lvm" --arg pvc "$pvc" --rawfile disk "$SRC/lib/osd_pvc_disk.sh" --rawfile rook "$SRC/lib/osd_pvc_rook.sh" \
+      -f "$SRC/manifests/osd-pvc-lvm.jq" |
     apply_quietly
 }
 
 prepare_on_pvc() {
   local job=rook-ceph-osd-prepare-$pvc log="$DIR/log/osd.$id.log" uuid kind=pvc tries=300
-  render_on_pvc osd-pvc-prepare.yaml "KEY=$(head -c 128 /dev/urandom | base64 -w 0)" || return
+  render_on_pvc osd-pvc-prepare.yaml "LVM=$lvm" "KEY=$(head -c 128 /dev/urandom | base64 -w 0)" || return
   ! is_uml "$host" || tries=1500
   # shellcheck disable=SC2317
   is_prepared() { [ "$(K -n rook-ceph get job "$job" -o 'jsonpath={.status.succeeded}' 2> /dev/null)" = 1 ]; }
@@ -68,6 +72,7 @@ prepare_on_pvc() {
   is_prepared && [ -n "$uuid" ] || { tail -5 "$log" >&2; die "osd.$id could not be prepared on PVC $pvc (see $log)"; }
   [ "$db" = none ] || kind+=-db
   [ "$encrypted" = false ] || kind+=-crypt
+  [ "$lvm" = false ] || kind+=-lvm
   printf '%s\n' "host=$host" "kind=$kind" "uuid=$uuid" "pvc=$pvc" "disk=$(disk_of "$pvc")" > "$DIR/osd/$id"
   [ "$db" = none ] || set_fact "$id" db "$(disk_of "$db")"
 }
@@ -80,5 +85,6 @@ disk_of() { # PVC: prints the disk of the volume that the scheduler bound
 deploy_on_pvc() {
   local block=/mnt/$pvc
   [ "$encrypted" = false ] || block=/dev/mapper/$pvc-block-dmcrypt
+  [ "$lvm" = false ] || block=$(sed -n 's/^block=//p' "$DIR/log/osd.$id.log" | tail -1)
   render_on_pvc osd-pvc.yaml "UUID=$(fact "$id" uuid)" "BLOCK=$block"
 }

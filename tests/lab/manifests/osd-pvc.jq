@@ -4,7 +4,7 @@
 def is_database: .name | startswith("none") or test("metadata"; "i");
 def is_encryption: .name | test("encryption|encrypted-|dev-mapper|DMCRYPT");
 def kept: map(select(($db != "none" or (is_database | not)) and ($encrypted == "true" or (is_encryption | not))));
-def with_scripts: map({COPY: $copy, OPEN: $open}[.] // .);
+def with_scripts: map({COPY: $copy, OPEN: $open, DISK: $disk}[.] // .);
 def of_this_osd: kept | map((.volumeMounts? | arrays) |= kept | (.env? | arrays) |= kept | .command |= with_scripts);
 if .kind == "Secret" then select($encrypted == "true") else
   .spec.template.spec |= (

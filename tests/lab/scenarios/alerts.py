@@ -147,14 +147,14 @@ def backfill_stalls(world, prometheus):
     job = start(world, LAST)
     world.until(f"osd.{LAST} to be destroyed", 120, lambda: faults.milestone(world, LAST, "rebuild"), pause=0.1)
     world.lab("ceph", "osd", "set", "norecover")
-    backfill = lambda: (eta.progress(world) or {}).get("backfill")  # noqa: E731
+    backfill = lambda: eta.backfill_of(world, LAST)  # noqa: E731
     began = datetime.datetime.fromisoformat(world.until("the backfill", 240, backfill, pause=1)["since"])
     age = lambda: (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()  # noqa: E731
     world.until("ten minutes to pass", STALLS_AFTER, lambda: age() > STALLS_AFTER - 20, pause=2)
     prometheus.expect_silence()
     what = "the backfill had moved nothing for ten minutes"
     prometheus.fires("OsdMigrateStalled", time.monotonic() - age() + STALLS_AFTER, what)
-    cause = lambda: eta.progress(world)["backfill"]["stalledBy"]  # noqa: E731
+    cause = lambda: (backfill() or {}).get("stalledBy")  # noqa: E731
     found = world.until("status to name the cause", 30, cause)  # a run stores its status every 10 s
     assert "ceph osd unset norecover" in found, found
     world.lab("ceph", "osd", "unset", "norecover")

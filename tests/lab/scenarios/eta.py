@@ -19,12 +19,18 @@ def progress(world):
     return json.loads(world.command("status", "-o", "json"))["progress"]
 
 
+def backfill_of(world, osd):
+    """Returns the backfill of an OSD that `status` shows; None if it shows none."""
+    found = (progress(world) or {}).get("backfills", [])
+    return next((backfill for backfill in found if backfill["osd"] == osd), None)
+
+
 def compare(world, job, osd):
     """Follows the backfill of an OSD, and prints what `status` showed after a fifth beside the truth."""
     shown = None
     while True:
-        backfill = (progress(world) or {}).get("backfill") or {}
-        now, is_present = time.monotonic(), backfill.get("osd") == osd
+        backfill = backfill_of(world, osd) or {}
+        now, is_present = time.monotonic(), bool(backfill)
         if shown and not is_present:
             break
         assert shown or not world.result(job), f"no time left was shown:\n{world.log(job)}"

@@ -19,7 +19,7 @@ from .world import LAB, CannotRun
 # have a lower priority, so that no OSD is marked down; and each scenario took twice as long as alone.
 LANES = 2
 # A User-Mode Linux host takes a core for itself: two of them beside each other are too slow for Ceph's heartbeats.
-WITH_UML_HOST = {"lvm", "volumes", "databases", "mapped", "pvc", "pvc_migration"}
+WITH_UML_HOST = {"lvm", "volumes", "databases", "mapped", "pvc", "pvc_lvm", "pvc_migration"}
 SETS = ("asked", "granted", "refused")
 
 

@@ -13,7 +13,7 @@ const PVC: &str = "set1-data-0abc";
 const DB_PVC: &str = "set1-metadata-0b";
 
 /// Puts the raw OSD on a bound PVC of a set that declares what the OSD is.
-fn on_pvc(w: &mut World) {
+pub(super) fn on_pvc(w: &mut World) {
     w.daemon(RAW).on_pvcs =
         Some(OnPvcs { data: Some(PVC.to_owned()), set: Some("set1".to_owned()), ..OnPvcs::default() });
     w.seen.kube.pvcs.insert(PVC.to_owned(), bound_pvc());
@@ -22,7 +22,7 @@ fn on_pvc(w: &mut World) {
     w.seen.kube.declaration.storage.sets = vec![set];
 }
 
-fn set(w: &mut World) -> &mut DeviceSet {
+pub(super) fn set(w: &mut World) -> &mut DeviceSet {
     w.seen.kube.declaration.storage.sets.first_mut().unwrap()
 }
 
@@ -253,19 +253,6 @@ fn encrypted_osd_with_a_database_is_migrated_alike() {
     };
     let lvm_on_pvc = || Class::Refused(PvcRefusal::LvmOnPvc { pvc: PVC.to_owned() }.into());
     assert_eq!(class_of(&World::new().with(on_lvm), RAW), lvm_on_pvc());
-    // Rook 1.2 named no mode. Also an OSD that is as declared otherwise is reported.
-    let of_rook_1_2 = |w: &mut World| {
-        on_pvc(w);
-        w.daemon(RAW).mode = None;
-        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
-    };
-    assert_eq!(class_of(&World::new().with(of_rook_1_2), RAW), lvm_on_pvc());
-    // A volume of LVM below the PVC is the device of the PVC, and its OSD is raw.
-    let on_a_volume = |w: &mut World| {
-        on_pvc(w);
-        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
-    };
-    assert_eq!(class_of(&World::new().with(on_a_volume), RAW), Class::Conforming);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! or freezes.
 
 use osd_migrate::domain::classify::Class;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{Mode, OsdId};
 use osd_migrate::run::End;
 use osd_migrate::sim::example;
 
@@ -18,6 +18,22 @@ fn keeps_database() -> Play {
 
 fn gets_database() -> Play {
     Play::over(example::pvc_gets_database(), 1)
+}
+
+fn on_lvm() -> Play {
+    Play::over(example::pvc_on_lvm(), 1)
+}
+
+/// Asserts that the new OSD is raw on the PVC of the old one, and nothing else is left.
+fn is_raw(play: &Play) {
+    let sim = play.sim.borrow();
+    let (daemon, fsid) = (&sim.world.kube.daemons[&OSD], sim.world.ceph.slots[&OSD].fsid.unwrap());
+    assert_ne!(fsid, example::fsid(OSD, 0));
+    assert_eq!((daemon.mode, daemon.fsid), (Some(Mode::Raw), Some(fsid)));
+    assert_eq!(sim.world.disk_of(fsid).unwrap().0, "disk-0");
+    assert!(sim.world.pvcs.open.is_empty(), "the volume of LVM is closed");
+    assert_eq!(closed(&sim), [OSD]);
+    assert_no_leftovers(&sim);
 }
 
 /// Asserts that the new OSD has its data and its database on its two PVCs, and nothing else is left.
@@ -43,6 +59,19 @@ fn osd_on_pvcs_is_recreated_with_its_database() {
         has_database(&play);
         play.assert_again_nothing();
     }
+}
+
+#[test]
+fn osd_on_lvm_of_a_pvc_is_recreated_raw_on_the_same_pvc() {
+    let play = on_lvm();
+    assert_eq!(play.run(), Play::finished());
+    is_raw(&play);
+    play.assert_again_nothing();
+}
+
+#[test]
+fn lvm_on_a_pvc_ends_the_same_after_a_crash_at_any_point() {
+    Crashes { play: on_lvm, check: is_raw, ..Crashes::PLAIN }.run("LVM on a PVC", false);
 }
 
 #[test]
