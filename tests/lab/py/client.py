@@ -25,7 +25,7 @@ def stop(_signal, _frame):
 
 class Client:
     def __init__(self, ios):
-        self.ios, self.ops, self.failed, self.slow, self.longest = ios, 0, 0, 0, 0.0
+        self.ios, self.ops, self.failed, self.slow, self.times = ios, 0, 0, 0, []
         self.known = {}  # number of the object -> expected content
         self.prefix = "client.%s." % os.urandom(4).hex()
 
@@ -52,12 +52,17 @@ class Client:
         except Exception as e:
             error = repr(e)
         took = time.monotonic() - begin
-        self.longest = max(self.longest, took)
+        self.times.append(took)
         self.slow += took > LIMIT
         if error:
             self.fail("%s: %s (%.1f s)" % (what, error, took))
             return None
         return completion
+
+    def within(self, part):
+        """Returns the seconds within which a part of the operations were done, for example 0.99."""
+        times = sorted(self.times)
+        return round(times[min(int(part * len(times)), len(times) - 1)], 4)
 
     def fail(self, line):
         self.failed += 1
@@ -100,7 +105,8 @@ while not stopping:
     due = max(due + PERIOD, time.monotonic() - 1)
     time.sleep(max(0.0, due - time.monotonic()))
 with open(result + ".new", "w") as f:
-    json.dump({"ops": client.ops, "failed": client.failed, "slow": client.slow, "max_seconds": round(client.longest, 3)}, f)
+    times = {"p50_seconds": client.within(0.5), "p99_seconds": client.within(0.99), "max_seconds": client.within(1)}
+    json.dump({"ops": client.ops, "failed": client.failed, "slow": client.slow, **times}, f)
     f.write("\n")
 os.rename(result + ".new", result)
 if client.failed == 0:  # shutdown could hang while an operation is in progress
