@@ -1,5 +1,5 @@
 # Every target is one line; the work is in build/ and tests/lab/.
-.PHONY: help demo test check mac build image lab-up lab-down lab-full
+.PHONY: help demo test check mac build image lab-up lab-down lab-full bench
 MAKEFLAGS += --no-print-directory
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo 'make lab-down  stop and remove the lab'
 	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen;'
 	@echo '              a run that was interrupted goes on with the scenarios that have not passed with the same commit'
+	@echo 'make bench     measure one OSD beside three usual ways (docs/performance.md), and the growth to 10,000 OSDs'
 	@echo 'To run one stage: build/stages NAME'
 
 demo:
@@ -38,6 +39,9 @@ lab-up:
 
 lab-down:
 	@tests/lab/lab down
+
+bench:
+	@build/stages binary growth-full bench
 
 lab-full:
 	@build/stages explore-full growth-full binary released glibc-released released-arm64 glibc-arm64 image demo lab-full

@@ -126,7 +126,9 @@ impl RunPace {
     /// Drops the backfills of OSDs that are no longer in progress.
     pub fn keeps(&mut self, is_in_progress: impl Fn(OsdId) -> bool) {
         let gone: Vec<_> = self.backfills.keys().filter(|osd| !is_in_progress(**osd)).copied().collect();
-        gone.into_iter().for_each(|osd| self.gives_up(osd));
+        for osd in gone {
+            self.gives_up(osd);
+        }
     }
 
     /// Counts an OSD that is done, after a time since its record.

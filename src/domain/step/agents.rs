@@ -272,7 +272,7 @@ impl<'a> Step<'a> {
         let said = can.key_trouble.as_deref().unwrap_or("`ceph osd tree` failed");
         (!can.key_accepted).then(|| {
             format!(
-                "the mons refuse client.bootstrap-osd on its node: {said}. See: ceph auth get \
+                "asking the mons as client.bootstrap-osd failed on its node: {said}. See: ceph auth get \
                  client.bootstrap-osd"
             )
         })

@@ -29,11 +29,9 @@ fn osd_on_lvm_of_a_pvc_is_to_be_raw() {
     };
     let class = class_of(&World::new().with(encrypted), RAW).to_string();
     assert!(class.contains("not encrypted, declared encrypted; on a volume of LVM on its PVC"), "{class}");
-    for with_part in
-        [(|metadata: &mut Metadata| metadata.dedicated_db = true) as fn(&mut Metadata), |metadata| {
-            metadata.dedicated_wal = true
-        }]
-    {
+    let with_database: fn(&mut Metadata) = |metadata| metadata.dedicated_db = true;
+    let with_log: fn(&mut Metadata) = |metadata| metadata.dedicated_wal = true;
+    for with_part in [with_database, with_log] {
         let elsewhere = |w: &mut World| {
             lvm(w, Some(Mode::Lvm));
             with_part(w.slot(RAW).metadata.as_mut().unwrap());
