@@ -10,7 +10,7 @@ fn on_lvm(rook: Rook) -> Shape {
 }
 
 #[test]
-fn osd_on_lvm_of_a_pvc_becomes_raw_as_each_rook_release_renders_it() {
+fn osd_on_lvm_of_a_pvc_becomes_raw_in_each_rook_release() {
     for (rook, encrypted) in RELEASES.into_iter().flat_map(|rook| [(rook, false), (rook, true)]) {
         let new = reshaped(&on_pvc(encrypted), &on_lvm(rook).deployment()).unwrap();
         let rendered = without_script(expected(old(rook, false), encrypted));
