@@ -43,14 +43,14 @@ impl Osd<'_> {
             ("ROOK_OSD_CRUSH_DEVICE_CLASS", self.class()),
             ("ROOK_OSD_RESTART_INTERVAL", "0"),
         ];
-        // Rook's Jobs that prepare OSDs read a requested weight from this variable (provision_spec.go). The slot
-        // itself keeps the present weight in CRUSH.
+        // Rook's Jobs that prepare OSDs read a requested weight from this variable (provision_spec.go). The
+        // slot itself keeps the present weight in CRUSH.
         let declared = self.deploy.initial_weight.map(decimal);
         let initial = declared.as_deref().or_else(|| env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT"));
         vars.extend(initial.map(|weight| ("ROOK_OSD_CRUSH_INITIAL_WEIGHT", weight)));
-        // Not here: the devices of database and log. Rook reads them from this container (osd.go, `getOSDInfo`),
-        // and writes them to `activate` only (spec.go). So with them, the second reconcile would restart the OSD
-        // again, without them. An OSD on LVM is activated by the tags of its volumes.
+        // The devices of database and log are not here. Rook reads them from this container (osd.go,
+        // `getOSDInfo`), and writes them to `activate` only (spec.go). With them, its second reconcile would
+        // restart the OSD again. An OSD on LVM is activated by the tags of its volumes.
         let store = self.store_flag();
         if self.deploy.layout.encrypted {
             // The script of this container, which activates the OSD, reads this variable.

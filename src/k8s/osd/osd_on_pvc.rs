@@ -4,13 +4,13 @@
 //! The found Deployment fits its Rook release, its device set and its PVC, so it is changed and not rendered.
 //! Rook reads back the values and renders the rest from its device set.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::domain::act::Deploy;
 use crate::domain::osd::pvc::{PerPvc, block_path};
 use crate::k8s::osd::fields::{POD_SPEC, containers, env, field, osd_container, text, volumes};
 use crate::k8s::osd::osd_object::{bare, set};
-use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, Names, NoShape, is_opened, list_mut};
+use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, Names, NoShape, all_mut, is_opened, list_mut};
 use crate::k8s::osd::render_osd::{Frame, carried_annotations, pod_annotations};
 use crate::k8s::osd::{pvc_encryption, pvc_from_lvm, pvc_parts};
 
@@ -131,14 +131,6 @@ fn set_variable(container: &mut Value, name: &str, value: &str) {
     let at = list.iter().position(|v| field(v, "name") == Some(name)).unwrap_or(list.len());
     list.retain(|v| field(v, "name") != Some(name));
     list.insert(at, variable);
-}
-
-/// Returns all containers of a Deployment.
-fn all_mut(deployment: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let pod = deployment.pointer_mut(POD_SPEC).and_then(Value::as_object_mut);
-    let lists = pod.into_iter().flat_map(Map::iter_mut);
-    let of_containers = lists.filter(|(key, _)| matches!(key.as_str(), "containers" | "initContainers"));
-    of_containers.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
 #[cfg(test)]

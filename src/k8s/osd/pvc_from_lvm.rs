@@ -12,7 +12,7 @@ use crate::k8s::osd::daemon_data;
 use crate::k8s::osd::fields::{POD_SPEC, field};
 use crate::k8s::osd::osd_object::set;
 use crate::k8s::osd::pvc_shape::{
-    ACTIVATE, COPY, Names, NoShape, init_container, insert_after, list_mut, replace,
+    ACTIVATE, COPY, Names, NoShape, all_mut, init_container, insert_after, list_mut, replace,
 };
 
 /// Init containers of an OSD on LVM only: Rook's program is copied, and writes the settings for Ceph.
@@ -35,11 +35,11 @@ pub(super) fn is_on_lvm(found: &Value) -> bool {
 
 /// Changes a Deployment of an OSD on LVM into that of an OSD in raw mode, without values of the new OSD.
 pub(super) fn to_raw(mut found: Value, names: &Names<'_>) -> Result<Value, NoShape> {
-    let pod = found.pointer_mut(POD_SPEC).ok_or(NoShape::Container("osd"))?;
-    let folder = Folder::of(pod, names)?;
-    for container in of_pod(pod) {
+    let folder = Folder::of(found.pointer(POD_SPEC).unwrap_or(&Value::Null), names)?;
+    for container in all_mut(&mut found) {
         folder.replace_mounts(container);
     }
+    let pod = found.pointer_mut(POD_SPEC).ok_or(NoShape::Container("osd"))?;
     for container in list_mut(pod, "initContainers") {
         match field(container, "name") {
             Some(COPY) => {
@@ -145,14 +145,6 @@ fn add_argument(container: &mut Value, word: &str) {
 fn remove(value: &mut Value, list: &str, names: &[&str]) {
     let Some(list) = value.get_mut(list).and_then(Value::as_array_mut) else { return };
     list.retain(|item| !field(item, "name").is_some_and(|name| names.contains(&name)));
-}
-
-/// Returns all containers of a pod spec.
-fn of_pod(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let pod = pod.as_object_mut();
-    let lists = pod.into_iter().flat_map(serde_json::Map::iter_mut);
-    let of_containers = lists.filter(|(key, _)| matches!(key.as_str(), "containers" | "initContainers"));
-    of_containers.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What the Deployment of an OSD on a PVC has in every Rook release, and what may be wrong with it.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{ClusterFsid, OsdId, Role};
-use crate::k8s::osd::fields::{containers, field};
+use crate::k8s::osd::fields::{POD_SPEC, containers, field};
 
 /// Init container that copies the device node of the data's PVC to the folder of the OSD.
 pub(super) const COPY: &str = copies(Role::Block);
@@ -115,6 +115,14 @@ impl Names<'_> {
         let path = of_pvc.next().and_then(|device| field(device, "devicePath"));
         path.map_or_else(|| format!("/{}", self.data()), str::to_owned)
     }
+}
+
+/// Returns all containers of a Deployment.
+pub(super) fn all_mut(deployment: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let pod = deployment.pointer_mut(POD_SPEC).and_then(Value::as_object_mut);
+    let lists = pod.into_iter().flat_map(Map::iter_mut);
+    let of_containers = lists.filter(|(key, _)| matches!(key.as_str(), "containers" | "initContainers"));
+    of_containers.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
 /// Returns the objects of a list below a value.
