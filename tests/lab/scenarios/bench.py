@@ -12,7 +12,7 @@ from .disks import attached
 from .replicas import STATISTICS, Watch, trim
 
 MIB = 1 << 20
-OBJECTS, MEAN_KIB = 1600, 2048  # 3.1 GiB, three times, on eight OSDs
+OBJECTS, MEAN_KIB = 3200, 2048  # 6.3 GiB, three times, on eight OSDs: 1.0 to 4.1 GiB each, because PGs are few
 LEAST = 1 << 30
 POLL = 0.3
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
