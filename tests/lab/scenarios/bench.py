@@ -2,7 +2,7 @@
 
 Eight OSDs on four hosts, at least 1 GiB of data on each, and a client. osd.0 is legacy, and osd-migrate migrates it. The
 others are recreated by a script that waits for what Ceph answers, without a pause for thought. Bytes are those that the
-primaries counted. The table of docs/performance.md is printed by this scenario.
+primaries counted. The scenario prints a table.
 """
 import json
 import time
