@@ -72,11 +72,7 @@ def purged(world, osd, watch):
 
 
 def emptied(world, osd, watch):
-    def is_empty():
-        last = watch.last()
-        return last.clean and last.safe and not last.names
-
-    world.until(f"osd.{osd} to be empty", 1800, is_empty, pause=POLL)
+    world.until(f"osd.{osd} to be empty", 1800, watch.is_empty, pause=POLL)
 
 
 def stop(world, osd):

@@ -6,7 +6,7 @@ volume group of the databases also has a volume that does not belong to Ceph.
 """
 from . import kills, own_user
 from .lvm import NEIGHBOUR, content, tags
-from .new_osds import by_id, seconds
+from .new_osds import by_id, say_times
 from .volumes import crypt, done, migrated, node, of, volumes
 
 RAW, LVM, RAW_DB, DIRECTORY = 3, 4, 5, 6
@@ -35,9 +35,7 @@ def run(world):
     from_directory(world)
     vg, digest = neighbour
     assert content(world, vg, "neighbour") == digest, f"{vg}/neighbour was written to"
-    for record in world.closed():
-        stages = seconds(record)
-        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+    say_times(world)
 
 
 def declare(world, size_mib=DATABASE_MIB, is_encrypted=False, **more):

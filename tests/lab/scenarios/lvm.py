@@ -9,7 +9,7 @@ import random
 
 from . import kills
 from .disks import FOREIGN_FSID
-from .new_osds import by_id, seconds
+from .new_osds import by_id, times
 from .provision import CONFIRMED, finished
 
 FIRST = 3  # the id that the first new OSD gets
@@ -50,8 +50,7 @@ def run(world):
     expect_no_key_in_objects(world)
     power(world)
     for record in new_records(world):
-        stages = seconds(record)
-        world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+        world.say(f"osd.{record['osd']} on {record['node']}: {times(record)}")
 
 
 def two_share(world):

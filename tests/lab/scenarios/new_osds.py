@@ -94,6 +94,18 @@ def seconds(record):
     return stages
 
 
+def times(record):
+    """Returns the sum of the seconds of a record, and those of each stage, as text."""
+    stages = seconds(record)
+    return f"{sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items())
+
+
+def say_times(world):
+    """Prints the seconds of each OSD that is done."""
+    for record in world.closed():
+        world.say(f"osd.{record['osd']}: {times(record)}")
+
+
 def figures(world, alone):
     """Prints the seconds of each new OSD, and those of `ceph-volume raw prepare` alone, typed on the host.
 
@@ -101,7 +113,6 @@ def figures(world, alone):
     """
     for record in world.closed():
         if record["outcome"] == "created":
-            stages = seconds(record)
-            world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+            world.say(f"osd.{record['osd']} on {record['node']}: {times(record)}")
     if alone is not None:
         world.say(f"ceph-volume raw prepare alone, on the host: {alone:.1f} s")

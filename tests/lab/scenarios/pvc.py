@@ -52,7 +52,7 @@ def declare(world, osds, **changes):
     `changes`: for some sets, by name, what they declare otherwise; None leaves the set out.
     """
     sets = [
-        {"name": name, "count": 1, "portable": False, "encrypted": osd in ENCRYPTED, "volumeClaimTemplates": templates(roles(osd)), **(changes.get(name) or {})}
+        {**device_set(name, osd in ENCRYPTED, roles(osd)), **(changes.get(name) or {})}
         for osd, (_, name) in osds.items()
         if changes.get(name, {}) is not None
     ]
@@ -61,6 +61,11 @@ def declare(world, osds, **changes):
 
 def roles(osd):
     return ["data", "metadata"] if osd == WITH_DB else ["data"]
+
+
+def device_set(name, encrypted, names=("data",)):
+    """Returns a device set for one OSD, with templates of these names."""
+    return {"name": name, "count": 1, "portable": False, "encrypted": encrypted, "volumeClaimTemplates": templates(names)}
 
 
 def templates(names):

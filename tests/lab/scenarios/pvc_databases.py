@@ -11,7 +11,7 @@ from .disks import digest, fill
 from .new_osds import by_id
 from .owner_fence import Owner
 from .provision import finished
-from .pvc import expect_plan, templates
+from .pvc import device_set, expect_plan
 from .volumes import done
 
 HOST, SET = "h2", "databases"
@@ -56,8 +56,7 @@ def databases(world, is_fenced=False):
 
 def declare(world, roles):
     """Declares the set with these templates, and no node: a Rook would search the disks of each."""
-    one = {"name": SET, "count": 1, "portable": False, "encrypted": False, "volumeClaimTemplates": templates(roles)}
-    world.storage(storageClassDeviceSets=[one], useAllNodes=False)
+    world.storage(storageClassDeviceSets=[device_set(SET, False, roles)], useAllNodes=False)
 
 
 def disk(role):

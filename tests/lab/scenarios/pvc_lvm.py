@@ -5,8 +5,8 @@ because the daemon's end does not close it, and its agent is killed. A raw OSD o
 look like.
 """
 from . import kills
-from .new_osds import by_id, seconds
-from .pvc import AS_DECLARED, expect_plan, templates
+from .new_osds import by_id, say_times
+from .pvc import AS_DECLARED, device_set, expect_plan
 from .pvc_migration import KINDS
 from .pvc_osds import RUN, parts
 from .volumes import done
@@ -37,9 +37,7 @@ def run(world):
     found = world.get("deployment", f"rook-ceph-osd-{TO_RAW}")
     assert parts(found, TO_RAW, pvcs[TO_RAW]) == parts(raw, RAW, pvcs[RAW]), (found, raw)
     world.say("the Deployment of the OSD that is raw now has the parts of any raw OSD")
-    for record in world.closed():
-        stages = seconds(record)
-        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+    say_times(world)
 
 
 def create(world, osd):
@@ -52,11 +50,7 @@ def create(world, osd):
 
 
 def declare(world):
-    sets = [
-        {"name": name, "count": 1, "portable": False, "encrypted": osd == TO_ENCRYPTED, "volumeClaimTemplates": templates(["data"])}
-        for osd, name in SETS.items()
-    ]
-    world.storage(storageClassDeviceSets=sets)
+    world.storage(storageClassDeviceSets=[device_set(name, osd == TO_ENCRYPTED) for osd, name in SETS.items()])
 
 
 def volumes(world):

@@ -12,7 +12,7 @@ import time
 from . import frozen, key_rotation, kills, passphrase
 from .disks import digest
 from .killed import PHASES
-from .new_osds import by_id, seconds
+from .new_osds import by_id, say_times
 from .provision import finished
 from .pvc import TO_BE_ENCRYPTED
 from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, THIRD, WITH_DB, Before, Osds
@@ -37,9 +37,7 @@ def run(world):
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
-    for record in world.closed():
-        stages = seconds(record)
-        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+    say_times(world)
 
 
 # ---- steps

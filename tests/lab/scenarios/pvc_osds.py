@@ -4,7 +4,7 @@ import json
 import re
 
 from .new_osds import by_id
-from .pvc import AS_DECLARED, expect_plan, templates
+from .pvc import AS_DECLARED, device_set, expect_plan
 from .volumes import done
 
 # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
@@ -63,10 +63,7 @@ class Osds:
 
     def declare(self, *encrypted):
         """Declares the sets, those of some OSDs as encrypted."""
-        sets = [
-            {"name": SETS[osd], "count": 1, "portable": False, "encrypted": osd in encrypted, "volumeClaimTemplates": templates(self.roles(osd))}
-            for osd in self.ids
-        ]
+        sets = [device_set(SETS[osd], osd in encrypted, self.roles(osd)) for osd in self.ids]
         self.world.storage(storageClassDeviceSets=sets)
 
     def expect_plan(self, name, **differ):

@@ -86,11 +86,7 @@ def by_weight(world, watch):
 
 
 def stop_and_purge(world, watch):
-    def is_empty():
-        last = watch.last()
-        return last.clean and last.safe and not last.names
-
-    world.until(f"osd.{OSD} to be empty", 600, is_empty)
+    world.until(f"osd.{OSD} to be empty", 600, watch.is_empty)
     watch.before_purge = forecast.up_sets(world)
     delete_deployment(world)
     world.until(f"osd.{OSD} to be down", 60, lambda: not sick.slot(world, OSD)["up"])

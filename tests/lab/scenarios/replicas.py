@@ -95,6 +95,11 @@ class Watch(Background):
         assert not self.trouble, f"the statistics were not read: {self.trouble}"
         return self.samples[-1] if self.samples else None
 
+    def is_empty(self):
+        """Returns whether no PG names the OSD, all PGs are clean, and Ceph says that it is safe to destroy."""
+        last = self.last()
+        return last.clean and last.safe and not last.names
+
     def since(self, at):
         return [sample for sample in self.samples if sample.at >= at]
 

@@ -8,7 +8,7 @@ import json
 import time
 
 from .lvm import NEIGHBOUR, content, kernel_name, tags
-from .new_osds import by_id, seconds
+from .new_osds import by_id, say_times
 
 LVM, WITH_DB, CRYPT_DISK = 3, 4, 5
 SHARING = (6, 7)
@@ -29,9 +29,7 @@ def run(world):
     check_neighbours(world, neighbours)
     power_cut(world)
     check_neighbours(world, neighbours)
-    for record in world.closed():
-        stages = seconds(record)
-        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+    say_times(world)
 
 
 def create_osds(world):
