@@ -182,11 +182,12 @@ impl EventReporter {
 impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
         let now = now();
-        let detail = self.progress.add(&event, now);
+        let waits = event.waits();
+        let detail = self.progress.add(&event, &waits, now);
         self.telemetry.add(&event, &self.progress, now);
         let (osd, phase, code) = (event.osd().map(|osd| osd.to_string()), phase(&event), event.code());
         let osd = osd.as_deref();
-        self.history.observe(now, observed(&event));
+        self.history.observe(now, observed(&event, &waits));
         let text = self.k8s.names().complete(&with_detail(&event.to_string(), detail.as_deref()));
         if event.is_detail() {
             self.has_acted = true;

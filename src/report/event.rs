@@ -13,7 +13,9 @@ use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::pace::RunPace;
+use crate::domain::plan;
 use crate::domain::policy::Policy;
+use crate::domain::view::View;
 use crate::report::{acts, saves, summary};
 
 /// Event of a run.
@@ -83,6 +85,26 @@ impl Event<'_> {
             Self::Done(act) | Self::NotDone { act, .. } => act.osd(),
             Self::Waiting { wait, .. } => wait.osd(),
             Self::Conflict | Self::Blind(_) | Self::Lease(_) | Self::Finished(_) | Self::Halted(_) => None,
+        }
+    }
+
+    /// Returns what each OSD in progress waits for, if the run waits and several are in progress.
+    ///
+    /// The run itself names one wait. Meanwhile the others may get their data back.
+    pub fn waits(&self) -> Vec<Wait> {
+        match self {
+            Self::Waiting { policy, ledger, seen, .. } if ledger.in_flight().nth(1).is_some() => {
+                plan::waits(View { policy, ledger, seen })
+            }
+            Self::Waiting { .. }
+            | Self::Saved { .. }
+            | Self::Conflict
+            | Self::Done(_)
+            | Self::NotDone { .. }
+            | Self::Blind(_)
+            | Self::Lease(_)
+            | Self::Finished(_)
+            | Self::Halted(_) => Vec::new(),
         }
     }
 

@@ -2,19 +2,17 @@
 
 use crate::domain::history::{Entry, Observed};
 use crate::domain::next::Wait;
-use crate::domain::plan;
-use crate::domain::view::View;
 use crate::report::Event;
 
 /// Returns what the history takes up from an event.
-pub fn observed<'a>(event: &Event<'a>) -> Observed<'a> {
+///
+/// `waits`: see [`Event::waits`].
+pub fn observed<'a>(event: &Event<'a>, waits: &[Wait]) -> Observed<'a> {
     match event {
-        Event::Waiting { wait, policy, ledger, seen } => {
-            let others = || plan::waits(View { policy, ledger, seen }).into_iter();
-            let is_beside = |other: &Wait| other.osd().is_some() && other.osd() != wait.osd();
-            let several = ledger.in_flight().nth(1).is_some() && wait.osd().is_some();
-            let others = several.then(others).into_iter().flatten().filter(is_beside);
-            Observed::Waits(std::iter::once((*wait).clone()).chain(others).collect(), ledger)
+        Event::Waiting { wait, ledger, .. } => {
+            let is_beside = |other: &&Wait| other.osd().is_some() && other.osd() != wait.osd();
+            let others = waits.iter().filter(|_| wait.osd().is_some()).filter(is_beside);
+            Observed::Waits(std::iter::once(*wait).chain(others).cloned().collect(), ledger)
         }
         Event::Saved { osd, why, ledger } => Observed::Saved(*osd, why, ledger),
         Event::Conflict

@@ -4,7 +4,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::next::{Saving, Wait};
 use crate::domain::pace::{Backfill, Progress, Queue, RunPace};
-use crate::domain::plan::waits;
 use crate::domain::stall;
 use crate::domain::units::{size, time};
 use crate::domain::view::View;
@@ -32,21 +31,20 @@ impl RunProgress {
     }
 
     /// Takes up an event, and returns what its message has to add.
-    pub fn add(&mut self, event: &Event<'_>, now: DateTime<Utc>) -> Option<String> {
+    ///
+    /// `waits`: see [`Event::waits`].
+    pub fn add(&mut self, event: &Event<'_>, waits: &[Wait], now: DateTime<Utc>) -> Option<String> {
         self.pace.began.get_or_insert(now);
         match event {
             Event::Waiting { wait, policy, ledger, seen } => {
-                let view = View { policy, ledger, seen };
                 if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {
-                    self.pace.queue = Queue::of(view);
+                    self.pace.queue = Queue::of(View { policy, ledger, seen });
                     self.counted_at = Some(now);
                 }
                 let is_in_progress = |osd| ledger.in_flight().any(|record| record.osd == osd);
                 self.pace.keeps(is_in_progress);
-                // The run waits for the first OSD; the others may move data meanwhile.
-                let others = if ledger.in_flight().count() > 1 { waits(view) } else { Vec::new() };
                 let mut is_moving = self.sample(wait, now);
-                for other in others.iter().filter(|other| *other != *wait) {
+                for other in waits.iter().filter(|other| *other != *wait) {
                     is_moving |= self.sample(other, now);
                 }
                 if !is_moving {

@@ -70,7 +70,7 @@ impl Reporter for Listener {
         if let Event::Saved { osd: Some(osd), why: Saving::Closing, .. } = event {
             seen.ends.push((osd, now));
         }
-        let detail = seen.progress.add(&event, now);
+        let detail = seen.progress.add(&event, &event.waits(), now);
         seen.details.extend(detail.clone());
         if !matches!(event, Event::Waiting { wait: Wait::ActiveClean { .. }, .. }) {
             return;

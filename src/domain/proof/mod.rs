@@ -5,10 +5,12 @@
 //! | `finding` | what a disk carries and proves, as one value |
 //! | `verdict` | the permission of a rebuild for a disk |
 //! | `proven` | the recorded proof, compared with what is read now |
+//! | `layers` | layers of device-mapper between a disk and its OSD |
 //! | `same_disk` | the recorded disk, compared with those of the node |
 //! | `pieces` | parts of an OSD on other devices |
 
 pub mod finding;
+pub mod layers;
 pub mod pieces;
 pub mod proven;
 pub mod same_disk;
@@ -16,4 +18,4 @@ pub mod same_disk;
 mod samples;
 pub mod verdict;
 
-pub use proven::is_mapped;
+pub use layers::Layers;

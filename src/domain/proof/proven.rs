@@ -19,11 +19,6 @@ pub struct Reread {
     pub labels: BTreeMap<String, OsdFsid>,
 }
 
-/// Returns whether the old OSD's data depends on device-mapper, which keeps the OSD's disk open.
-pub fn is_mapped(proof: &Proof) -> bool {
-    matches!(proof, Proof::Volume { .. } | Proof::Luks { .. })
-}
-
 /// Checks that the evidence is of the OSD that the request names, and that the disk's content equals it.
 pub fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
     let Some((fsid, whoami, cluster)) = evidence.proof.names() else {

@@ -2,7 +2,7 @@
 //! on other devices, goes.
 
 use crate::domain::osd::{Mode, OsdFsid};
-use crate::domain::proof::is_mapped;
+use crate::domain::proof::Layers;
 use crate::domain::proof::verdict::Verdict;
 use crate::node::agent::prove::{Order, is_still_proven, prove_again, prove_database, slot_may_be_taken};
 use crate::node::agent::recorded::recorded;
@@ -17,7 +17,6 @@ use crate::node::pvc::hold::{self, HeldPart};
 use crate::node::pvc::part::Part;
 use crate::node::state::lock::OsdLock;
 use crate::node::tools::command::{QUICK, run};
-use crate::node::volumes::layers::Layers;
 use crate::node::volumes::luks;
 use crate::node::volumes::removal::{self, Shared};
 
@@ -38,9 +37,10 @@ pub(super) async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) ->
     let &Order { request, evidence, host, steps } = order;
     let on_pvc = request.pvcs.is_some();
     let disk = if on_pvc { close_mappings(order, disk, verdict).await? } else { disk.clone() };
-    let is_left = if on_pvc { Layers::of(evidence) == Layers::Volumes } else { is_mapped(&evidence.proof) };
-    if !is_left {
-        return Ok(disk);
+    match Layers::of_proof(&evidence.proof) {
+        Layers::None => return Ok(disk),
+        Layers::Encryption if on_pvc => return Ok(disk),
+        Layers::Encryption | Layers::Volumes => {}
     }
     // Asked again when the disk is open exclusively; an OSD that was re-registered meanwhile must not lose
     // its nodes either.

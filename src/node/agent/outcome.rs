@@ -4,12 +4,12 @@ use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
 };
 use crate::domain::osd::device_type;
+use crate::domain::proof::Layers;
 use crate::node::create::capability::{self, CapabilityAnswer};
 use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
 use crate::node::find::search::{FoundDisk, Search};
 use crate::node::host::Host;
-use crate::node::volumes::layers::Layers;
 use crate::node::volumes::luks::HEADER_BYTES;
 
 /// The agent's last observation, and why it did not do its task.

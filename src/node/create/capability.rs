@@ -5,12 +5,12 @@ use std::path::Path;
 
 use crate::domain::inspection::{Capability, NodeRequest};
 use crate::domain::osd::{Mode, ObjectStore};
+use crate::domain::proof::Layers;
 use crate::node::create::mons::{self, Slots};
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::tools::query::Query;
 use crate::node::tools::redact::last_lines;
-use crate::node::volumes::layers::Layers;
 
 /// Tools that a rebuild calls, directly or through ceph-volume.
 const TOOLS: [&str; 9] = [
@@ -74,7 +74,7 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
 impl CapabilityAnswer {
     /// Checks that a rebuild can be done here; fails with the reason if not.
     ///
-    /// `layers`: what of the old OSD lies on device-mapper.
+    /// `layers`: layers of device-mapper that the old OSD is on.
     pub(crate) fn can_rebuild(
         &self,
         host: &Host,
@@ -93,7 +93,7 @@ impl CapabilityAnswer {
 
     /// Checks that the image has all tools; fails with the reason if not.
     ///
-    /// `layers`: what of the old OSD lies on device-mapper.
+    /// `layers`: layers of device-mapper that the old OSD is on.
     pub(crate) fn has_tools(
         &self,
         host: &Host,
@@ -112,7 +112,7 @@ impl CapabilityAnswer {
 
 /// Returns the tools for volumes and encryption that a rebuild needs and that are missing in the image.
 ///
-/// `layers`: what of the old OSD lies on device-mapper.
+/// `layers`: layers of device-mapper that the old OSD is on.
 pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, layers: Layers) -> BTreeSet<String> {
     let on_host = request.pvcs.is_none();
     match layers {

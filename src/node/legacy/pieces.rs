@@ -8,8 +8,8 @@
 
 use crate::domain::inspection::{Evidence, Piece, PieceLocation};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
+use crate::domain::proof::Layers;
 use crate::domain::proof::finding::DiskFinding;
-use crate::domain::proof::is_mapped;
 use crate::domain::proof::pieces::{PieceSeen, piece_is_to_be_cleared};
 use crate::domain::proof::verdict::Verdict;
 use crate::node::disk::devices::{self, Disk};
@@ -32,7 +32,7 @@ pub(crate) async fn complete(
 ) -> Result<DiskFinding, NodeError> {
     let (Some(proof), Some(osd_fsid)) = (&examine.proof, examine.about) else { return Ok(examine) };
     // The tags of a volume name its parts: `volumes` has found them.
-    if is_mapped(proof) {
+    if Layers::of_proof(proof) != Layers::None {
         return Ok(examine);
     }
     let devices = devices(host).await?;

@@ -25,7 +25,6 @@ mod change;
 pub(crate) mod crypt;
 pub(crate) mod databases;
 pub(crate) mod hidden;
-pub(crate) mod layers;
 pub(crate) mod luks;
 mod lvm;
 pub(crate) mod lvm_cache;

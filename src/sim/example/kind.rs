@@ -31,20 +31,7 @@ impl Kind {
                 let fs_uuid = Some(format!("fs-{}", osd.0));
                 (by_files(format), Proof::Partitions { format, parts, fs_uuid, osd_fsid, whoami, cluster })
             }
-            Self::Encrypted => {
-                let proof = Proof::Volume {
-                    format: Format::LvmCrypt,
-                    group: format!("group-{}", osd.0),
-                    volume: format!("volume-{}", osd.0),
-                    name: format!("ceph/osd-block-{}", osd.0),
-                    alone: true,
-                    luks: Some(format!("header-{}", osd.0)),
-                    osd_fsid,
-                    whoami,
-                    cluster,
-                };
-                (by_files(Format::LvmCrypt), proof)
-            }
+            Self::Encrypted => on_volume(Format::LvmCrypt, osd, cluster),
             Self::Directory => {
                 let format = Format::FilestoreDirectory;
                 let path = self.directory(osd).unwrap_or_default();
@@ -52,4 +39,21 @@ impl Kind {
             }
         }
     }
+}
+
+/// Returns the content of the disk of an OSD on a volume of its own, and what proves it.
+pub(super) fn on_volume(format: Format, osd: OsdId, cluster: ClusterFsid) -> (Content, Proof) {
+    let (osd_fsid, whoami) = (fsid(osd, 0), osd);
+    let proof = Proof::Volume {
+        format,
+        group: format!("group-{}", osd.0),
+        volume: format!("volume-{}", osd.0),
+        name: format!("ceph/osd-block-{}", osd.0),
+        alone: true,
+        luks: format.is_encrypted().then(|| format!("header-{}", osd.0)),
+        osd_fsid,
+        whoami,
+        cluster,
+    };
+    (Content::Osd { format, osd_fsid, whoami, cluster }, proof)
 }

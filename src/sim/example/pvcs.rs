@@ -5,6 +5,7 @@ use crate::domain::inspection::{Content, Proof};
 use crate::domain::observation::{BoundVolume, Pvc};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Kind as Format, OsdId};
+use crate::sim::example::kind::on_volume;
 use crate::sim::example::rook::with_rook;
 use crate::sim::example::shape::{GIB, Kind, fsid, host};
 use crate::sim::example::worlds::on_three_hosts;
@@ -40,13 +41,9 @@ pub fn pvc_to_be_plain() -> World {
 pub fn pvc_on_lvm() -> World {
     let mut world = on_three();
     let (osd, disk) = (OsdId(0), "disk-0");
-    let (osd_fsid, whoami, cluster, format) = (fsid(osd, 0), osd, world.ceph.fsid, Format::Lvm);
+    let (content, proof) = on_volume(Format::Lvm, osd, world.ceph.fsid);
     if let Some(found) = world.disks.get_mut(disk) {
-        let (group, volume) = ("group-0".to_owned(), "volume-0".to_owned());
-        let (name, alone, luks) = ("ceph/osd-block-0".to_owned(), true, None);
-        found.content = Content::Osd { format, osd_fsid, whoami, cluster };
-        found.proof =
-            Some(Proof::Volume { format, group, volume, name, alone, luks, osd_fsid, whoami, cluster });
+        (found.content, found.proof) = (content, Some(proof));
     }
     if let Some(metadata) = world.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
         metadata.device_mapper = true;

@@ -39,7 +39,7 @@ struct Listener {
 impl Reporter for Listener {
     async fn report(&mut self, event: Event<'_>) {
         let now = self.sim.borrow().world.at;
-        self.history.observe(now, observed(&event));
+        self.history.observe(now, observed(&event, &event.waits()));
         if now - self.written_at >= STATUS_EVERY {
             self.written_at = now;
             self.status.replace(Some(serde_json::to_string(&self.history).unwrap()));

@@ -39,7 +39,7 @@ impl Reporter for Audience<'_> {
     async fn report(&mut self, event: Event<'_>) {
         let now = osd_migrate::ports::Clock::now(&self.runner);
         let mut progress = self.progress.borrow_mut();
-        progress.add(&event, now);
+        progress.add(&event, &event.waits(), now);
         (self.take)(&event, &progress, now);
     }
 }

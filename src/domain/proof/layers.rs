@@ -3,9 +3,9 @@
 use crate::domain::inspection::{Evidence, Piece, PieceLocation, Proof};
 use crate::domain::proof::finding::{DiskFinding, Layer};
 
-/// What of an OSD lies on device-mapper; the order is that of the tools that are needed.
+/// Layers of device-mapper that an OSD is on; each one needs more tools than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Layers {
+pub enum Layers {
     /// Nothing.
     None,
     /// Encryption (LUKS).
@@ -15,31 +15,32 @@ pub(crate) enum Layers {
 }
 
 impl Layers {
+    /// Returns the layers of an OSD's data.
+    pub fn of_proof(proof: &Proof) -> Self {
+        match proof {
+            Proof::Volume { .. } => Self::Volumes,
+            Proof::Luks { .. } => Self::Encryption,
+            Proof::BluestoreLabel { .. }
+            | Proof::Partitions { .. }
+            | Proof::Directory { .. }
+            | Proof::Available { .. } => Self::None,
+        }
+    }
+
     /// Returns the layers of an OSD that is recreated or removed.
-    pub(crate) fn of(evidence: &Evidence) -> Self {
-        with_pieces(of_proof(&evidence.proof), &evidence.auxiliary)
+    pub fn of(evidence: &Evidence) -> Self {
+        with_pieces(Self::of_proof(&evidence.proof), &evidence.auxiliary)
     }
 
     /// Returns the layers on a disk that was examined.
-    pub(crate) fn found(examine: &DiskFinding) -> Self {
+    pub fn found(examine: &DiskFinding) -> Self {
         let layer = match &examine.layer {
             Some(Layer::Physical(_)) => Self::Volumes,
             Some(Layer::Luks(_)) => Self::Encryption,
             None => Self::None,
         };
-        let proven = examine.proof.as_ref().map_or(Self::None, of_proof);
+        let proven = examine.proof.as_ref().map_or(Self::None, Self::of_proof);
         with_pieces(layer.max(proven), &examine.auxiliary)
-    }
-}
-
-fn of_proof(proof: &Proof) -> Layers {
-    match proof {
-        Proof::Volume { .. } => Layers::Volumes,
-        Proof::Luks { .. } => Layers::Encryption,
-        Proof::BluestoreLabel { .. }
-        | Proof::Partitions { .. }
-        | Proof::Directory { .. }
-        | Proof::Available { .. } => Layers::None,
     }
 }
 
