@@ -28,6 +28,7 @@ BROWSER_ROOT=$TOOLS/puppeteer-$PUPPETEER-axe-$AXE
 CYCLONEDX_ROOT=$TOOLS/cargo-cyclonedx-$CYCLONEDX
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
+BUILT_FOR_TESTS=$TARGET/x86_64-unknown-linux-gnu/debug/osd-migrate
 BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # for the lab, with the failpoints of the tests
 RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
 ARCHITECTURES="amd64 arm64" # of the image
@@ -42,5 +43,11 @@ machine_of() { # ARCHITECTURE -> its name for Rust and for the kernel
 }
 version_of_sources() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 released() { echo "$TARGET/$(machine_of "$1")-unknown-linux-gnu/release/osd-migrate"; } # ARCHITECTURE -> path of the program
+
+# cargo-zigbuild finds zig through this python. The target has the glibc in its name.
+zig_cargo() { # COMMAND TARGET OPTIONS...
+  build/install zig
+  CARGO_ZIGBUILD_PYTHON_PATH=$ZIG_VENV/bin/python "$ZIG_VENV/bin/cargo-zigbuild" "$1" --target "$2" "${@:3}"
+}
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }

@@ -44,7 +44,7 @@ fn image_has_the_released_binary_without_failpoints() {
     );
     let with_failpoints: Vec<_> =
         read("build/binary").lines().filter(|line| line.contains("--features")).map(str::to_owned).collect();
-    assert_eq!(with_failpoints, ["  of_profile x86_64 --profile lab --features failpoint"]);
+    assert_eq!(with_failpoints, ["  of_profile x86_64 --profile test --features failpoint"]);
 }
 
 #[test]
@@ -55,6 +55,6 @@ fn failpoint_feature_is_never_enabled_by_default() {
         let lines = features.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(features("Cargo.toml"), ["failpoint = [\"osd-migrate-core/failpoint\"]"]);
+    assert_eq!(features("Cargo.toml"), ["failpoint = [\"osd-migrate-core/failpoint\", \"tokio/test-util\"]"]);
     assert_eq!(features("core/Cargo.toml"), ["failpoint = []"]);
 }
