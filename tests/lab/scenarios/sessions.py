@@ -59,6 +59,14 @@ class Kubernetes:
         items = [item for kind in kinds.split(",") for item in self.list(kind, selector, namespace)]
         return {"items": items} if items else None
 
+    def log(self, job, namespace):
+        """Returns the log of all pods of a Job, the oldest pod first. A pod whose container has not started has none."""
+        pods = self.list("pods", f"batch.kubernetes.io/job-name={job}", namespace)
+        pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
+        paths = [f"{self.path('pods', namespace)}/{pod['metadata']['name']}/log" for pod in pods]
+        answers = [self.request(path, "*/*") for path in paths]
+        return "".join(text.decode(errors="replace") for status, text in answers if status == 200)
+
     def list(self, kind, selector, namespace):
         words = f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""
         found = self.ask(self.path(kind, namespace) + words)
@@ -88,21 +96,25 @@ class Kubernetes:
 
     def ask(self, path, accept="application/json"):
         """Returns the answer to a request, or None if the object does not exist."""
+        status, text = self.request(path, accept)
+        if status == 404:
+            return None
+        if status != 200:
+            raise RuntimeError(f"{path}: {status} {text.decode(errors='replace')[:600]}")
+        return json.loads(text)
+
+    def request(self, path, accept):
+        """Returns the status and the body of the answer."""
         for attempt in (1, 2):
             try:
                 self.connection.request("GET", path, headers={"Accept": accept})
                 answer = self.connection.getresponse()
-                text = answer.read()
-                break
+                return answer.status, answer.read()
             except (http.client.HTTPException, OSError):
                 self.connection.close()  # it opens again by itself
                 if attempt == 2:
                     raise
-        if answer.status == 404:
-            return None
-        if answer.status != 200:
-            raise RuntimeError(f"{path}: {answer.status} {text.decode(errors='replace')[:600]}")
-        return json.loads(text)
+        raise AssertionError("the second attempt returns or raises")
 
     def close(self):
         if self.process.poll() is None:

@@ -1,4 +1,5 @@
 """The lab as the scenarios use it: short methods for kubectl, ceph and the Job."""
+import http.client
 import json
 import os
 import re
@@ -179,9 +180,11 @@ class World:
         self.kubectl("delete", "job", job, "--cascade=background", "--wait=false", check=False)
 
     def log(self, job):
-        """Returns the log of all pods of the Job, without the name of the pod that kubectl prefixes to each line."""
-        text = self.lab("kubectl", "-n", NAMESPACE, "logs", f"job/{job}", "--all-pods=true", check=False).stdout
-        return re.sub(r"^\[pod/[^]]*\] ", "", text, flags=re.MULTILINE)
+        """Returns the log of all pods of the Job; nothing while the API server is away."""
+        try:
+            return self.sessions.kubernetes(lambda session: session.log(job, NAMESPACE))
+        except (RuntimeError, OSError, http.client.HTTPException):
+            return ""
 
     def result(self, job):
         """Returns (`Complete` or `Failed`, exit code of its last pod), or None while the Job is running."""
