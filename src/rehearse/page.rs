@@ -86,7 +86,7 @@ fn rows(rehearsal: &Rehearsal) -> Vec<Row> {
         let (item_was, item_is) = (item(Some(was)), item(is));
         Row {
             osd: *osd,
-            host: item_was.as_ref().and_then(|item| item.location.get("host").cloned()).unwrap_or_default(),
+            host: item_was.as_ref().and_then(|item| item.host().cloned()).unwrap_or_default(),
             was: layout(before.get(osd), was),
             is: is.map_or_else(|| "gone".to_owned(), |slot| layout(after.get(osd), slot)),
             device: device(&rehearsal.before, was),

@@ -245,7 +245,7 @@ impl World {
     pub fn crush_add(&mut self, osd: OsdId, item: &CrushItem) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.crush = Some(item.clone());
-            if let Some(host) = item.location.get("host") {
+            if let Some(host) = item.host() {
                 self.ceph.empty_hosts.remove(host);
             }
             self.next_epoch();
@@ -360,5 +360,5 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
 
 /// Returns the CRUSH host of an OSD.
 fn host_of(slot: &Slot) -> Option<&str> {
-    slot.crush.as_ref()?.location.get("host").map(String::as_str)
+    slot.crush.as_ref()?.host().map(String::as_str)
 }

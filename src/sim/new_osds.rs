@@ -227,8 +227,7 @@ impl World {
     }
 
     fn give_data(&mut self, osd: OsdId, host: &str) {
-        let host_of =
-            |osd: &OsdId| self.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").map(String::as_str);
+        let host_of = |osd: &OsdId| self.ceph.slots.get(osd)?.crush.as_ref()?.host().map(String::as_str);
         let here: BTreeSet<OsdId> =
             self.ceph.slots.keys().filter(|osd| host_of(osd) == Some(host)).copied().collect();
         let epoch = self.ceph.epoch;

@@ -122,7 +122,7 @@ fn set_node(new: &mut Value, source: &Source<'_>, osd: &Osd<'_>) -> Result<(), N
                 let value = match field(variable, "name") {
                     Some("ROOK_NODE_NAME") => Some(hostname),
                     Some("ROOK_CRUSHMAP_HOSTNAME") if field(variable, "value").is_some() => {
-                        osd.deploy.crush.location.get("host").map(String::as_str)
+                        osd.deploy.crush.host().map(String::as_str)
                     }
                     Some("ROOK_OSD_DEVICE_CLASS" | "ROOK_OSD_CRUSH_DEVICE_CLASS") => {
                         osd.deploy.crush.device_class.as_deref()

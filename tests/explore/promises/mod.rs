@@ -216,7 +216,7 @@ fn rook_goes_on(state: &State) -> bool {
 }
 
 fn domain_of(world: &World, osd: OsdId) -> Option<String> {
-    world.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
+    world.ceph.slots.get(&osd)?.crush.as_ref()?.host().cloned()
 }
 
 /// Returns the OSDs that osd-migrate has taken down, or is taking down.
