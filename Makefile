@@ -13,7 +13,7 @@ help:
 	@echo 'make lab-down  stop and remove the lab'
 	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen;'
 	@echo '              a run that was interrupted goes on with the scenarios that have not passed with the same commit'
-	@echo 'make bench     measure one OSD beside three usual ways and the growth to 10,000 OSDs'
+	@echo 'make bench     measure one OSD beside three usual ways, several in parallel, and the growth to 10,000 OSDs'
 	@echo 'To run one stage: build/stages NAME'
 
 demo:
@@ -41,7 +41,7 @@ lab-down:
 	@tests/lab/lab down
 
 bench:
-	@build/stages binary growth-full bench
+	@build/stages binary growth-full makespan bench
 
 lab-full:
 	@build/stages explore-full growth-full binary released glibc-released released-arm64 glibc-arm64 image demo lab-full

@@ -1,10 +1,10 @@
-//! What `build/growth` counts.
+//! What `build/growth` counts, and for which size of a cluster.
 
-/// Returns the number of OSDs of the cluster that `build/growth` asks for.
+/// Returns the number of OSDs of the cluster that `build/growth` or `build/makespan` asks for.
 ///
 /// # Panics
 ///
-/// If `GROWTH_OSDS` is not set, or is not a number: then it was not `build/growth` that started the test.
+/// If `GROWTH_OSDS` is not set, or is not a number: then it was neither of them that started the test.
 #[expect(clippy::disallowed_methods, reason = "the caller of this process chooses the size")]
 pub fn osds() -> usize {
     let osds = std::env::var("GROWTH_OSDS").unwrap_or_else(|why| panic!("GROWTH_OSDS: {why}"));

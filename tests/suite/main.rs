@@ -27,6 +27,7 @@ mod gates;
 mod hooks;
 mod image;
 mod ledger;
+mod makespan;
 mod pace;
 mod pages;
 mod pg_counts;
