@@ -340,15 +340,16 @@ impl Step<'_> {
 }
 
 /// Describes a daemon that does not come up in time.
+///
+/// If no pod can be created, the ReplicaSet has the events.
 pub(super) fn late(osd: OsdId, daemon: &Daemon) -> String {
-    let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
-    let trouble = match (trouble, daemon.replicas) {
+    let trouble = match (daemon.trouble(), daemon.replicas) {
         (Some(trouble), _) => trouble,
         (None, 0) => "its Deployment was scaled to 0".to_owned(),
         (None, _) => "no reason is known".to_owned(),
     };
     format!(
-        "its daemon does not start: {trouble}. See: kubectl -n NAMESPACE describe pods -l ceph-osd-id={}",
+        "its daemon does not start: {trouble}. See: kubectl -n NAMESPACE describe replicasets,pods -l ceph-osd-id={}",
         osd.0
     )
 }

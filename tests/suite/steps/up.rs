@@ -76,6 +76,22 @@ fn new_daemon_with_three_restarts_quarantines_with_its_trouble() {
 }
 
 #[test]
+fn new_daemon_without_a_pod_quarantines_with_the_refusal() {
+    let refused = "FailedCreate: exceeded quota: pods";
+    let world = World::deployed(OSD).with(|w| {
+        w.daemon(OSD).pods.clear();
+        w.daemon(OSD).replica_failure = Some(refused.to_owned());
+    });
+    check!(world.plan(), Next::Wait(Wait::Up { trouble: Some(why), .. }) if why == refused);
+    let lifted = world.minutes_later(16).with(|w| {
+        w.record(OSD).noout_lifted = true;
+        w.slot(OSD).noout = false;
+    });
+    let next = lifted.plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains(refused)), "{next:#?}");
+}
+
+#[test]
 fn deployment_of_a_foreign_osd_quarantines_the_record() {
     for world in [World::prepared(OSD).saved("new"), World::deployed(OSD)] {
         let world = world.with(|w| w.daemon(OSD).fsid = Some(foreign()));
