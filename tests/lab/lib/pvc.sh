@@ -43,7 +43,7 @@ cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted | --lvm]
   [ $lvm = false ] || is_uml "$host" || die "only u1 has LVM, and PVC $pvc is on $host"
   prepare_on_pvc || exit
   deploy_on_pvc || exit
-  poll 600 0.2 volume_osd_available "$id" || die "osd.$id is not available"
+  poll 1800 0.2 volume_osd_available "$id" || die "osd.$id is not available"
 }
 
 # The following have id, pvc, db, host, encrypted and lvm of cmd_pvc_osd.

@@ -126,8 +126,8 @@ def expect(world, places, encrypted=None):
         crypt = world.lab("on", "u1", "blkid", "-p", "-o", "value", "-s", "TYPE", f"/dev/{data['vg_name']}/{data['lv_name']}").stdout.strip()
         assert crypt == ("crypto_LUKS" if is_encrypted else "ceph_bluestore"), f"osd.{osd} is on {crypt}"
         deployment(world, osd, fsid, data)
-    strategies = {record["osd"]: record["strategy"] for record in new_records(world)}
-    assert sorted(strategies) == sorted(places) and all(one["strategy"] == "new" for one in strategies.values()), strategies
+    outcomes = {record["osd"]: record["outcome"] for record in new_records(world)}
+    assert outcomes == dict.fromkeys(places, "created"), outcomes
     world.expect_nothing_left()
     world.lab("wait-clean", "120")
     world.lab("verify")
