@@ -4,9 +4,10 @@ import json
 import subprocess
 import time
 
+from . import NAMESPACE
 from .world import LAB
 
-POLICY = "lab-no-activate"
+POLICY = "lab-refuses"
 
 
 # ---- a dead OSD, a full tenant
@@ -74,27 +75,46 @@ def end(world, process):
     process.wait()
 
 
-# ---- a Deployment that is not admitted
+# ---- objects that are not admitted
 
 
 def refuse_deployment(world, osd):
     """Creates a ValidatingAdmissionPolicy that refuses an OSD's new Deployment, and allows its current one."""
     name = f"rook-ceph-osd-{osd}"
     containers = "object.spec.template.spec.initContainers"
+    activates = f"has({containers}) && {containers}.exists(c, c.name == 'activate')"
+    deployment = world.get("deployment", name)
+    pod = deployment["spec"]["template"]["spec"]
+    pod["initContainers"] = [{"name": "activate", "image": "x"}]
+    message = "no container named activate in this namespace"
+    refuse(world, ("apps", "deployments"), f"object.metadata.name == '{name}' && {activates}", message)
+    await_refusal(world, ["replace"], deployment, message)
+
+
+def refuse_pods(world, osd):
+    """Creates a ValidatingAdmissionPolicy that refuses new pods of an OSD. A running pod stays."""
+    labels = {"app": "rook-ceph-osd", "ceph-osd-id": str(osd)}
+    all_of = [f"'{name}' in object.metadata.labels && object.metadata.labels['{name}'] == '{value}'" for name, value in labels.items()]
+    message = f"no pod of osd.{osd} in this namespace"
+    refuse(world, ("", "pods"), " && ".join(["has(object.metadata.labels)", *all_of]), message)
+    spec = {"containers": [{"name": "osd", "image": "x"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lab-probe", "labels": labels}, "spec": spec}
+    await_refusal(world, ["create"], pod, message)
+
+
+def refuse(world, resource, expression, message):
+    """Creates a ValidatingAdmissionPolicy that refuses the objects of a resource for which an expression is true."""
+    group, plural = resource
     rule = {
-        "apiGroups": ["apps"],
+        "apiGroups": [group],
         "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"],
-        "resources": ["deployments"],
+        "resources": [plural],
     }
-    activates = f"has({containers}) && {containers}.exists(c, c.name == 'activate')"
-    is_refused = f"object.metadata.name == '{name}' && {activates}"
     policy = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "validations": [
-            {"expression": f"!({is_refused})", "message": "no container named activate in this namespace"}
-        ],
+        "validations": [{"expression": f"!({expression})", "message": message}],
     }
     binding = {"policyName": POLICY, "validationActions": ["Deny"]}
     for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)):
@@ -105,16 +125,16 @@ def refuse_deployment(world, osd):
             "spec": spec,
         }
         world.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
-    deployment = world.get("deployment", name)
-    pod = deployment["spec"]["template"]["spec"]
-    pod["initContainers"] = [{"name": "activate", "image": "x"}]
 
-    def refused():
-        words = ["kubectl", "-n", "rook-ceph", "replace", "--dry-run=server", "-f", "-"]
-        done = world.lab(*words, stdin=json.dumps(deployment), check=False)
-        return "no container named activate" in done.stderr
 
-    world.until("the policy to be in force", 60, refused)
+def await_refusal(world, words, manifest, message):
+    """Waits until the API server refuses an object with this message: a policy is in force a moment after it was created."""
+
+    def is_refused():
+        command = ["kubectl", "-n", NAMESPACE, *words, "--dry-run=server", "-f", "-"]
+        return message in world.lab(*command, stdin=json.dumps(manifest), check=False).stderr
+
+    world.until("the policy to be in force", 60, is_refused)
 
 
 def admit_again(world):
