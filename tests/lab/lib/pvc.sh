@@ -43,7 +43,7 @@ cmd_pvc_osd() { # ID PVC [DB-PVC] [--encrypted | --lvm]
   [ $lvm = false ] || is_uml "$host" || die "only u1 has LVM, and PVC $pvc is on $host"
   prepare_on_pvc || exit
   deploy_on_pvc || exit
-  poll 1800 0.2 volume_osd_available "$id" || die "osd.$id is not available"
+  await_volume_osd "$id"
 }
 
 # The following have id, pvc, db, host, encrypted and lvm of cmd_pvc_osd.

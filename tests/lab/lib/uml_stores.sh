@@ -15,8 +15,10 @@ cmd_volume_osd() { # ID KIND DATA [GROUP]
   facts=$(on_uml bash -e -o pipefail -s "$@" < "$SRC/lib/uml_prepare.sh" 2> "$log") || { tail -5 "$log" >&2; die "osd.$id ($kind) could not be created (see $log)"; }
   printf 'host=u1\nkind=%s\n%s\n' "$kind" "$facts" > "$DIR/osd/$id"
   deploy_volume_osd "$id"
-  poll 1800 0.2 volume_osd_available "$id" || die "osd.$id is not available"
+  await_volume_osd "$id"
 }
+# ID: 6 minutes, because seven OSDs of the emulated host share one slow core
+await_volume_osd() { poll 1800 0.2 volume_osd_available "$1" || die "osd.$1 is not available"; }
 # shellcheck disable=SC2317
 volume_osd_available() { [ "$(K -n rook-ceph get deployment "rook-ceph-osd-$1" -o 'jsonpath={.status.availableReplicas}' 2> /dev/null)" = 1 ]; }
 

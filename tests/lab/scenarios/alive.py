@@ -32,15 +32,10 @@ def run(world):
     init_container_fails(world)
     expect_end(world, fsids)
     if world.full:
-        down(world)
+        world.down_completely()
         merges_and_repairs(world)
-        down(world)
+        world.down_completely()
         node_lost(world)
-
-
-def down(world):
-    left = world.down()
-    assert not left, f"the lab left behind: {left}"
 
 
 # ---- failed parts and the healthy rest

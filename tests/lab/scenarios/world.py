@@ -118,6 +118,11 @@ class World:
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
 
+    def down_completely(self):
+        """Removes the lab, before the scenario starts another one, and fails if it leaves something behind."""
+        left = self.down()
+        assert not left, f"the lab left behind: {left}"
+
     def folder(self):
         """Returns the lab's LAB_DIR."""
         return os.environ.get("LAB_DIR", os.path.join(HERE, "..", "..", ".lab"))
