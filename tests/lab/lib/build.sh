@@ -11,7 +11,7 @@ cmd_build() {
   build_hyper
   # shellcheck disable=SC2046
   build_containerd_root $(releases)
-  [ -z "${UML:-}" ] || build_uml_disk
+  [ -z "${UML:-}" ] || { build_uml_kernel; build_uml_disk; }
   exec 7>&-
 }
 

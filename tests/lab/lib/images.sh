@@ -68,21 +68,26 @@ ceph_archive() { # RELEASE
   rm -rf "$t"
 }
 
+debian_tree() { # SUITE PACKAGES FOLDER|FILE.tar OPTIONS...: unpacks packages of Debian, without their pages
+  local options=("${@:4}")
+  # the index of sid on a mirror may be weeks old, but is valid for one week
+  [ "$1" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
+  # a mirror may fail for a moment; apt's own user cannot verify a signature if it cannot open /dev/null
+  options+=(--aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"')
+  mmdebstrap --quiet --mode=root --aptopt='APT::Install-Recommends "false"' "${options[@]}" --include="$2" \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$1" "$3" > "$CACHE/mmdebstrap.log" 2>&1 ||
+    { tail -5 "$CACHE/mmdebstrap.log" >&2; return 1; }
+}
+
 ceph_base_layer() { # RELEASE: creates the layer, and a file with its version
-  local l="$CACHE/img/ceph-$1.layer" packages suite options=()
+  local l="$CACHE/img/ceph-$1.layer" packages suite
   packages=$(packages_of "$1")
   suite=$(suite_of "$1")
   [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$packages" ] && return
   note "creating the image of Ceph $1 (a minute)"
-  # the index of sid on a mirror may be weeks old, but is valid for one week
-  [ "$suite" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
-  # a mirror may fail for a moment; apt's own user cannot verify a signature if it cannot open /dev/null
-  options+=(--aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"')
   # mmdebstrap creates a tar only if the name ends with .tar
-  mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' "${options[@]}" --include="$packages" \
-    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
-    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the image of Ceph $1 could not be created"; }
+  debian_tree "$suite" "$packages" "$l.tmp.tar" --variant=minbase || die "the image of Ceph $1 could not be created"
   # 18.2.7+ds-1 -> 18.2.7
   tar -xOf "$l.tmp.tar" ./var/lib/dpkg/status | sed -nE '/^Package: ceph-common$/,/^$/s/^Version: ([0-9.]+).*/\1/p' > "${l%.layer}.version"
   grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite does not have Ceph $1 any more, but '$(version_of "$1")'"

@@ -2,13 +2,13 @@
 # Pid 1 of u1, a User-Mode Linux whose root file system is that of the computer, read through hostfs. Mounts a temporary overlay
 # over it, prepares it for a kubelet with cgroup v2, starts a real udevd, then serves `lab on u1`.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 LVM_SUPPRESS_FD_WARNINGS=1
-dir=$1 src=$2 net=$3 number=$4 mark=$5 base=$1/h/u1
+dir=$1 src=$2 net=$3 number=$4 mark=$5 kernel=$6 base=$1/h/u1
 must() { "$@" || { echo "u1: failed: $*"; exit 1; }; } # u1 ends with pid 1; this is its last line on the console
 
 # Mounts the modules where the kernel's own calls of modprobe find them, too (dm-crypt requests ciphers).
 modules() {
   mount -t tmpfs tmpfs "$1/lib/modules"
-  ln -s "/usr/lib/uml/modules/$(uname -r)" "$1/lib/modules/"
+  ln -s "$kernel/usr/lib/uml/modules/$(uname -r)" "$1/lib/modules/"
 }
 mount -t proc proc /proc
 modules ""

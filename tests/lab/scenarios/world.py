@@ -92,7 +92,7 @@ class World:
         self.hosts = [f"h{number}" for number in range(1, hosts + 1)]
         given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
         self.lab("up", *given, *(["--uml"] if uml else []))
-        if uml:  # one CPU, and page faults are slow there: `ceph` alone takes 2 s
+        if uml:  # one CPU, and a system call or a page fault takes several times as long: `ceph -s` takes 0.8 s
             self.hosts.append("u1")
             self.patience *= 4
         self.lab("image", self.binary)
