@@ -77,6 +77,12 @@ def template(role):
     return {"metadata": {"name": role}, "spec": spec}
 
 
+def bind(world, pvc, disk_name):
+    """Binds a PVC to the volume of a disk, as its owner can while no pod uses it."""
+    world.kubectl("patch", "pvc", pvc, "--type", "merge", "-p", json.dumps({"spec": {"volumeName": f"lab-{disk_name}"}}))
+    world.until(f"{pvc} to be bound", 60, lambda: world.get("pvc", pvc)["status"].get("phase") == "Bound")
+
+
 def shown_by_kubernetes(world, pvcs):
     """Checks that the OSDs run as Rook's do: bound PVCs, labels, up and in, with the name of their pod in Ceph."""
     dump = {osd["osd"]: osd for osd in world.ceph("osd", "dump")["osds"]}

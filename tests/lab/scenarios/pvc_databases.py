@@ -11,7 +11,7 @@ from .disks import digest, fill
 from .new_osds import by_id
 from .owner_fence import Owner
 from .provision import finished
-from .pvc import device_set, expect_plan
+from .pvc import bind, device_set, expect_plan
 from .volumes import done
 
 HOST, SET = "h2", "databases"
@@ -66,8 +66,7 @@ def disk(role):
 def bound(world, role):
     """Creates a PVC as Rook does for a template that is added to a set, and binds it, as its owner has to."""
     pvc = world.lab("pvc", HOST, "2", disk(role), SET, role, "0").stdout.strip()
-    world.kubectl("patch", "pvc", pvc, "--type", "merge", "-p", json.dumps({"spec": {"volumeName": f"lab-{disk(role)}"}}))
-    world.until(f"{pvc} to be bound", 60, lambda: world.get("pvc", pvc)["status"].get("phase") == "Bound")
+    bind(world, pvc, disk(role))
     return pvc
 
 

@@ -2,7 +2,8 @@
 
 Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Rook rotates the key
 of one before its stop. Runners, agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With
---full also the key of a stopped OSD is deleted, and u1 loses power while an encrypted OSD is stopped. At the end a PVC
+--full also the key of a stopped OSD is deleted, u1 loses power while an encrypted OSD is stopped, and a PVC of an encrypted
+set becomes a new OSD. At the end a PVC
 is recreated on another disk while the agent is suspended before its wipe: that disk must not change.
 """
 import json
@@ -14,8 +15,8 @@ from .disks import digest
 from .killed import PHASES
 from .new_osds import by_id, say_times
 from .provision import finished
-from .pvc import TO_BE_ENCRYPTED
-from .pvc_osds import FIRST, ROOKS, RUN, RUNNER, THIRD, WITH_DB, Before, Osds
+from .pvc import TO_BE_ENCRYPTED, bind
+from .pvc_osds import FIRST, NEW, ROOKS, RUN, RUNNER, THIRD, WITH_DB, Before, Osds
 
 OTHER = "other"  # a disk that belongs to none of them
 # Moments of kills. An agent works in some phases only, and may fail a few times only.
@@ -33,7 +34,8 @@ def run(world):
     world.up(osds=3, layout="0=raw", uml=True)
     osds = Osds(world)
     more = [key_deleted, power_loss_while_stopped] if world.full else []
-    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, pvc_swapped]:
+    new = [new_osd] if world.full else []
+    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, *new, pvc_swapped]:
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
@@ -229,6 +231,19 @@ def databases(osds):
             assert names[: len(OPENING)] == OPENING, names
     expect_original(osds, WITH_DB, was)
     osds.expect_plan("database-plain")
+
+
+def new_osd(osds):
+    """Checks that a PVC of an encrypted set that has no OSD becomes an encrypted one."""
+    pvc = osds.pvc(NEW)
+    bind(osds.world, pvc, f"pv-{NEW}")
+    osds.note(NEW, [pvc])
+    osds.declare(FIRST, ROOKS, NEW)
+    osds.run("new-encrypted")
+    osds.world.lab("wait-clean", "120")
+    osds.world.lab("verify")
+    osds.expect_encrypted(NEW)
+    osds.expect_plan("new")
 
 
 def power_cycle(osds):

@@ -1,5 +1,6 @@
 """The OSDs of the scenario `pvc_migration`, and what must be true of an encrypted one and of a plain one."""
 import base64
+import collections
 import json
 import re
 
@@ -8,9 +9,9 @@ from .pvc import AS_DECLARED, device_set, expect_plan
 from .volumes import done
 
 # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
-# WITH_DB, with its database on a PVC of its own, is created by the step `databases`.
-FIRST, ROOKS, THIRD, WITH_DB = 3, 4, 5, 6
-SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3", WITH_DB: "set4"}
+# WITH_DB, with its database on a PVC of its own, is created by the step `databases`, NEW by osd-migrate.
+FIRST, ROOKS, THIRD, WITH_DB, NEW = 3, 4, 5, 6, 7
+SETS = {FIRST: "set1", ROOKS: "set2", THIRD: "set3", WITH_DB: "set4", NEW: "set2"}
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 RUNNER = "h1"  # the node of a runner that must not lose power
 HEADER = 'for tag in TYPE VERSION LABEL SUBSYSTEM; do echo "$tag $(blkid -p -o value -s $tag "$1")"; done'
@@ -40,14 +41,23 @@ class Osds:
 
     def add(self, osd, *options):
         """Creates an OSD on PVCs of its set."""
-        pvcs = [self.world.lab("pvc", "u1", f"pv-{osd}{end}", SETS[osd], role, "0").stdout.strip() for role, end in self.roles(osd).items()]
+        pvcs = [self.pvc(osd, role, end) for role, end in self.roles(osd).items()]
         self.world.lab("pvc-osd", str(osd), *pvcs, *options, timeout=3600)
+        self.note(osd, pvcs)
+        self.world.say(f"osd.{osd} is created on {' and '.join([*pvcs, *options])}")
+
+    def pvc(self, osd, role="data", end=""):
+        """Creates the PVC of a part of an OSD, with its disk and PersistentVolume, and returns the name of the PVC."""
+        index = "1" if osd == NEW else "0"
+        return self.world.lab("pvc", "u1", f"pv-{osd}{end}", SETS[osd], role, index).stdout.strip()
+
+    def note(self, osd, pvcs):
+        """Notes an OSD with its PVCs, which are bound."""
         devices = [by_id(self.world.get("pvc", pvc)["spec"]["volumeName"].removeprefix("lab-")) for pvc in pvcs]
         self.ids.append(osd)
         self.pvcs[osd], self.devices[osd] = pvcs[0], devices[0]
         if osd == WITH_DB:
             self.databases[osd] = pvcs[1], devices[1]
-        self.world.say(f"osd.{osd} is created on {' and '.join([*pvcs, *options])}")
 
     def roles(self, osd):
         """Returns the templates of the OSD's set, with the ends of the names of their disks."""
@@ -63,8 +73,10 @@ class Osds:
 
     def declare(self, *encrypted):
         """Declares the sets, those of some OSDs as encrypted."""
-        sets = [device_set(SETS[osd], osd in encrypted, self.roles(osd)) for osd in self.ids]
-        self.world.storage(storageClassDeviceSets=sets)
+        are_encrypted = {SETS[osd] for osd in encrypted}
+        sets = {SETS[osd]: device_set(SETS[osd], SETS[osd] in are_encrypted, self.roles(osd)) for osd in self.ids}
+        counts = collections.Counter(SETS[osd] for osd in self.ids)
+        self.world.storage(storageClassDeviceSets=[{**one, "count": counts[name]} for name, one in sets.items()])
 
     def expect_plan(self, name, **differ):
         """Checks that all OSDs are as declared, except some: class and reason by `osdN`."""
