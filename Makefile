@@ -20,10 +20,10 @@ demo:
 	@build/demo
 
 test:
-	@build/stages packages fmt binary // lab // test-build growth tests advisories shell workflows chart rules // glibc install clippy
+	@build/stages packages fmt binary // lab // lints growth tests advisories shell workflows chart rules // glibc install
 
 check:
-	@build/stages fmt clippy quick
+	@build/stages fmt lints quick
 
 mac:
 	@build/stages mac

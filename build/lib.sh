@@ -50,4 +50,8 @@ zig_cargo() { # COMMAND TARGET OPTIONS...
   CARGO_ZIGBUILD_PYTHON_PATH=$ZIG_VENV/bin/python "$ZIG_VENV/bin/cargo-zigbuild" "$1" --target "$2" "${@:3}"
 }
 
+# Compiles the project's own packages with clippy's compiler, which is rustc and lints. Otherwise the lints would need each
+# dependency a second time. A release is compiled by rustc itself.
+with_lints() { export RUSTC_WORKSPACE_WRAPPER=clippy-driver; }
+
 die() { echo "${0##*/}: $*" >&2; exit 1; }
