@@ -6,12 +6,17 @@ use chrono::TimeDelta;
 use clap::{Args, ValueEnum, value_parser};
 
 use crate::domain::approval::{Approval, PlanHash};
+use crate::domain::in_parallel::InParallel;
 use crate::domain::osd::{OsdId, OsdRange};
 use crate::domain::policy::{self, Limits, Policy};
 use crate::domain::windows::{Windows, Zone};
 
 /// Text that confirms a run.
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
+
+/// Default of --in-parallel. 5 % is the share of misplaced objects that Ceph's balancer causes at most
+/// (`target_max_misplaced_ratio`).
+const IN_PARALLEL: InParallel = InParallel::Percent(5);
 
 /// Heading of the limits.
 const LIMITS: &str = "Limits";
@@ -66,14 +71,14 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "OSDS", default_value_t = Empty::Thin)]
     #[arg(hide_short_help = true)]
     pub empty: Empty,
-    /// Number of OSDs of one host that may be migrated in parallel.
+    /// OSDs of one host that may be migrated in parallel: a number, or a share of the data.
     ///
-    /// While they are stopped, the data of all of them lacks one replica. The first OSD of each kind is
+    /// With "5%", as many as together have at most 5 % of the data of the cluster, and at least one. While
+    /// they are stopped, the data of all of them lacks one replica. The first OSD of each kind is
     /// migrated alone, and serves for the time of --soak first. OSDs that share a PG, that are emptied, or
     /// that move to another disk are migrated one after the other.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=64))]
-    #[arg(hide_short_help = true)]
-    pub in_parallel: u32,
+    #[arg(long, value_name = "NUMBER|PERCENT%", default_value_t = IN_PARALLEL, hide_short_help = true)]
+    pub in_parallel: InParallel,
     /// Remove the OSDs whose removal was requested.
     ///
     /// `remove` requests the removal of an OSD, `keep` withdraws the request. Without this option, a run

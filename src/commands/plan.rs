@@ -11,6 +11,7 @@ use crate::commands::plan_removal::plan_removal;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
 use crate::commands::terminal::width;
+use crate::domain::batch;
 use crate::domain::drift::{self, Finding};
 use crate::domain::estimate::Rate;
 use crate::domain::gate::{self, Own};
@@ -124,7 +125,8 @@ pub(super) async fn planned(
             plan.insert("beforeAnEdit".to_owned(), show::before_an_edit(&seen).into());
             plan.insert("nothingDeclared".to_owned(), show::nothing_declared(&seen).into());
             plan.insert("windows".to_owned(), show::windows_json(&policy.windows, seen.at));
-            plan.insert("inParallel".to_owned(), policy.in_parallel.into());
+            plan.insert("inParallel".to_owned(), show::in_parallel_json(policy.in_parallel));
+            plan.insert("mostInParallel".to_owned(), batch::most(view).into());
         }
         plan
     };
@@ -133,7 +135,7 @@ pub(super) async fn planned(
             let detail = PlanDetail { all, wide: output == PlanOutput::Wide, width: width() };
             let plan = show::plan_text(&plan, detail);
             let windows = show::windows_text(&policy.windows, seen.at);
-            let in_parallel = show::in_parallel_text(policy.in_parallel);
+            let in_parallel = show::in_parallel_text(policy.in_parallel, batch::most(view));
             let fenced = show::fence_text(&ledger, seen.at);
             let remarks = [
                 show::before_an_edit(&seen),

@@ -3,11 +3,13 @@
 //! A PG of a pool that is spread over hosts has one replica on a host. So while several OSDs of one host are
 //! stopped, each PG lacks one replica, as it does if they are stopped one after the other.
 
-use crate::domain::classify::Class;
+use std::collections::BTreeMap;
+
+use crate::domain::classify::{self, Class};
 use crate::domain::gate::served;
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Record, Strategy};
-use crate::domain::osd::Layout;
+use crate::domain::ledger::{MAX_OPEN, Record, Strategy};
+use crate::domain::osd::{Layout, OsdId};
 use crate::domain::phase::is_committed;
 use crate::domain::policy::{Accepted, Missing};
 use crate::domain::view::View;
@@ -23,7 +25,8 @@ pub fn is_of_batch(record: &Record) -> bool {
 ///
 /// If OSDs are migrated in parallel, PGs may lack their replica on another OSD of its batch.
 pub fn accepted_beside(record: &Record, accepted: Accepted, view: View<'_>) -> Accepted {
-    let host = record.crush.host().filter(|_| is_of_batch(record) && view.policy.in_parallel > 1);
+    let host =
+        record.crush.host().filter(|_| is_of_batch(record) && view.policy.in_parallel.allows_several());
     let missing = host.map(|host| missing_on(host, view)).unwrap_or_default();
     Accepted { missing, ..accepted }
 }
@@ -56,6 +59,50 @@ pub fn beside(record: &Record, view: View<'_>) -> Missing {
 fn pgs_of_each<'a>(records: impl Iterator<Item = &'a Record>, view: View<'_>) -> Missing {
     let records = records.filter(|record| is_of_batch(record));
     records.map(|record| (record.osd, served(record, &view.seen.ceph))).collect()
+}
+
+/// The data of OSDs, as a share of the data of all OSDs.
+pub struct Share<'a> {
+    view: View<'a>,
+    bytes_of_all: u64,
+}
+
+impl<'a> Share<'a> {
+    /// Returns the shares in an observation.
+    pub fn of(view: View<'a>) -> Self {
+        let osds = view.seen.ceph.slots.keys();
+        Self { view, bytes_of_all: osds.filter_map(|osd| bytes(*osd, view)).sum() }
+    }
+
+    /// Returns whether the run allows these OSDs to be in progress together (`--in-parallel`).
+    pub fn allows(&self, osds: &[OsdId]) -> bool {
+        let of_these: Option<u64> = osds.iter().map(|osd| bytes(*osd, self.view)).sum();
+        let bytes = of_these.map(|of_these| (of_these, self.bytes_of_all));
+        passes(Guard::BatchShare, self.view.policy.in_parallel.allows(osds.len(), bytes))
+    }
+}
+
+/// Returns the bytes on an OSD, and of one in progress those before its stop; `None` if they are unknown.
+fn bytes(osd: OsdId, view: View<'_>) -> Option<u64> {
+    let recorded = view.ledger.records.get(&osd).and_then(|record| record.used_bytes);
+    recorded.or_else(|| view.slot(osd)?.used_bytes)
+}
+
+/// Returns how many OSDs of a host the run may have in progress together, as far as their data decides.
+pub fn most(view: View<'_>) -> usize {
+    let share = Share::of(view);
+    let mut hosts: BTreeMap<Option<&String>, Vec<OsdId>> = BTreeMap::new();
+    for (osd, _) in classify::classify(view.seen).into_iter().filter(|(_, class)| class.migrates().is_some())
+    {
+        hosts.entry(view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host())).or_default().push(osd);
+    }
+    let of_host = |mut osds: Vec<OsdId>| {
+        osds.sort_by_key(|osd| bytes(*osd, view));
+        (1..=osds.len().min(MAX_OPEN))
+            .take_while(|count| share.allows(osds.get(..*count).unwrap_or(&osds)))
+            .count()
+    };
+    hosts.into_values().map(of_host).max().unwrap_or_default()
 }
 
 /// Returns the kind of a migration, as the ledger notes it when the first OSD of the kind is finished.

@@ -89,6 +89,8 @@ guards! {
     OneStopAtATime,
     /// OSDs that are migrated in parallel are on one host.
     BatchOneHost,
+    /// OSDs that are migrated in parallel have no more of the data than the run allows.
+    BatchShare,
     /// A kind of OSD is first migrated alone, before several of it are in parallel.
     CanaryFirst,
     /// No OSD is emptied by its CRUSH weight while Rook would reset the weight.

@@ -18,6 +18,7 @@ pub mod forecast;
 pub mod gate;
 pub mod guard;
 pub mod history;
+pub mod in_parallel;
 pub mod inspection;
 pub mod inventory;
 pub mod ledger;

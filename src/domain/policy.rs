@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::approval::Approval;
+use super::in_parallel::InParallel;
 use super::osd::{ObjectStore, OsdId, PgId};
 use super::storage::{Resources, Storage};
 use super::windows::Windows;
@@ -206,8 +207,8 @@ pub struct Policy {
     pub store_on_file: bool,
     /// `--at-once`: new OSDs of one host that may be created in parallel, at least one.
     pub at_once: u32,
-    /// `--in-parallel`: OSDs of one host that may be migrated in parallel, at least one.
-    pub in_parallel: u32,
+    /// `--in-parallel`: OSDs of one host that may be migrated in parallel.
+    pub in_parallel: InParallel,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
     /// `--empty`: which OSDs are emptied before their stop.

@@ -23,7 +23,7 @@ pub use declared::nothing_declared;
 pub use document::yaml;
 pub use drift::{drift_json, drift_text};
 pub use fence::{before_an_edit, fence_text, fenced_since};
-pub use parallel::in_parallel_text;
+pub use parallel::{in_parallel_json, in_parallel_text};
 pub use pgs::{pgs_json, pgs_text};
 pub use plan::{Plan, PlanDetail, plan_json, plan_names, plan_text};
 pub use preflight::{

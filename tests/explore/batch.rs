@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use osd_migrate_core::domain::batch;
 use osd_migrate_core::domain::classify;
 use osd_migrate_core::domain::guard::Guard;
+use osd_migrate_core::domain::in_parallel::InParallel;
 use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::Questions;
@@ -18,6 +19,7 @@ use super::{deaths_of, explored, has_time, needs, nothing};
 pub(super) const TWO: &str = "two in parallel";
 pub(super) const ALONE: &str = "in parallel, the first one alone";
 pub(super) const APART: &str = "in parallel, on several hosts";
+pub(super) const SHARE: &str = "in parallel, too much of the data";
 pub(super) const FAILS: &str = "two in parallel, one does not start";
 
 const FIRST: OsdId = OsdId(0);
@@ -27,7 +29,12 @@ const PARTNER: OsdId = OsdId(2);
 
 fn policy() -> Policy {
     let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
-    Policy { in_parallel: 2, limits, ..Policy::default() }
+    Policy { in_parallel: InParallel::Count(2), limits, ..Policy::default() }
+}
+
+/// Returns a policy for which two of the OSDs are too much of the data.
+fn small_share() -> Policy {
+    Policy { in_parallel: InParallel::Percent(1), ..policy() }
 }
 
 /// Returns a ledger of a run that has migrated one OSD of each kind already.
@@ -84,6 +91,7 @@ pub(super) fn searches() -> Vec<Search> {
         new(ALONE, first_has_the_pg),
         new(APART, example::three_apart),
         Search { ledger: tried, ..new(TWO, first_has_the_pg) },
+        Search { ledger: tried, policy: small_share, ..new(SHARE, first_has_the_pg) },
         Search { policy, ledger: tried, has_sick: true, ..late },
     ]
 }
@@ -105,6 +113,11 @@ fn osds_of_a_host_are_migrated_in_parallel() {
 #[test]
 fn osds_of_several_hosts_are_migrated_one_after_the_other() {
     explored(&search(APART));
+}
+
+#[test]
+fn osds_with_too_much_data_are_migrated_one_after_the_other() {
+    explored(&search(SHARE));
 }
 
 #[test]
@@ -138,5 +151,6 @@ fn osds_in_parallel_survive_a_fault_if_there_is_time() {
 fn osds_in_parallel_need_their_guards() {
     needs(|| search(ALONE), &[Guard::CanaryFirst]);
     needs(|| search(APART), &[Guard::BatchOneHost]);
+    needs(|| search(SHARE), &[Guard::BatchShare]);
     needs(|| search(FAILS), &[Guard::BatchEndsWithQuarantine]);
 }

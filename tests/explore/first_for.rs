@@ -95,6 +95,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::OutForLong => removal::OUT_BRIEFLY,
         Guard::CanaryFirst => batch::ALONE,
         Guard::BatchOneHost => batch::APART,
+        Guard::BatchShare => batch::SHARE,
         Guard::BatchEndsWithQuarantine => batch::FAILS,
         Guard::RecoverySavedFirst => recovery::FAST,
         Guard::RecoveryOfOthersStays => recovery::OF_A_PERSON,

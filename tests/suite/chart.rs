@@ -10,6 +10,7 @@ use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
 
 use osd_migrate::cli::{CONFIRMATION, Cli, Command};
+use osd_migrate::domain::in_parallel::InParallel;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{DeploymentBy, Policy};
 use osd_migrate::k8s::CRON_JOB;
@@ -133,10 +134,13 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     let windows = "Mon-Fri 22:00-05:00, Sat,Sun 00:00-24:00 Europe/Berlin";
     assert_eq!(policy.windows.to_string(), windows);
     assert!(policy.confirmed && policy.scales_operator && policy.deployment_by == DeploymentBy::ByRook);
-    assert_eq!((policy.at_once, policy.in_parallel), (4, 3));
+    assert_eq!((policy.at_once, policy.in_parallel), (4, InParallel::Count(3)));
     assert_eq!(policy.limits.soak, TimeDelta::minutes(30));
     let Command::Run(args) = parsed(in_set(&of_set("defaults"), "run")).command else { panic!("no run") };
-    assert_eq!(args.policy(), Policy { at_once: 1, in_parallel: 1, ..Policy::default() });
+    assert_eq!(
+        args.policy(),
+        Policy { at_once: 1, in_parallel: InParallel::Percent(5), ..Policy::default() }
+    );
 }
 
 /// Checks the options of a run; the namespace comes from the environment, with the downward API.

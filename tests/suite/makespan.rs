@@ -3,6 +3,7 @@
 //! The loop and its decisions are those of a run. The cluster is simulated: the durations of acts, pods and
 //! backfills are those of `src/sim/schedule.rs`, which were observed on small clusters.
 
+use osd_migrate::domain::in_parallel::InParallel;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::World;
 use osd_migrate::sim::course::Sim;
@@ -33,7 +34,7 @@ fn world(hosts: usize) -> World {
 fn migrate(hosts: usize, in_parallel: u32) {
     let sim = Sim::new(world(hosts), 1);
     let (begun, rate) = (sim.world.at, sim.schedule.rate);
-    let policy = Policy { in_parallel, ..Policy::default() };
+    let policy = Policy { in_parallel: InParallel::Count(in_parallel), ..Policy::default() };
     let play = Play { policy, ..Play::of(sim) };
     assert_eq!(play.run(), Play::finished());
     let sim = play.sim.borrow();

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use osd_migrate::domain::in_parallel::InParallel;
 use osd_migrate::domain::next::{Saving, Wait};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::pace::{Backfill, Span};
@@ -156,7 +157,8 @@ fn time_left_of_osds_in_parallel_is_not_added_up() {
     let hosts = vec![vec![Kind::ByHand; 4], vec![Kind::Raw; 4], vec![Kind::Raw; 4]];
     let world = Shape { hosts, pools: vec![pool], disk_gib: 400 }.world();
     let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
-    let seen = run_by(&Policy { in_parallel: 3, limits, ..Policy::default() }, world, 1, |_| {});
+    let seen =
+        run_by(&Policy { in_parallel: InParallel::Count(3), limits, ..Policy::default() }, world, 1, |_| {});
     let seen = seen.borrow();
     assert_eq!(seen.progress.pace.done, 4);
     let ((at, left), (_, end)) = (seen.of_all.unwrap(), seen.ends.last().unwrap());

@@ -248,7 +248,7 @@ volumes:
 {{- if ne .nooutLimit "15m" }}{{ $args = concat $args (list "--noout-limit" .nooutLimit) }}{{ end -}}
 {{- if ne .agentRetryPause "30s" }}{{ $args = concat $args (list "--agent-retry-pause" .agentRetryPause) }}{{ end -}}
 {{- if ne .skipAfter "15m" }}{{ $args = concat $args (list "--skip-after" .skipAfter) }}{{ end -}}
-{{- if ne (int .inParallel) 1 }}{{ $args = concat $args (list "--in-parallel" (.inParallel | toString)) }}{{ end -}}
+{{- if ne (.inParallel | toString) "5%" }}{{ $args = concat $args (list "--in-parallel" (.inParallel | toString)) }}{{ end -}}
 {{- if ne .soak "10m" }}{{ $args = concat $args (list "--soak" .soak) }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}

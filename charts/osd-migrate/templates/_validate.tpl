@@ -75,6 +75,9 @@ run.windows[{{ $index }}]: the window {{ quote $window }} ends when it begins. F
 run.{{ $name }}: it removes OSDs, and remove.enabled is false. Set remove.enabled=true as well
 {{- end }}
 {{- end }}
+{{- if kindIs "string" .inParallel }}
+{{- include "osd-migrate.wrong" (list "run.inParallel" .inParallel "^([1-9][0-9]?|100)%$" "is not a share of the data. Write a number of OSDs, or for example 5%" true) }}
+{{- end }}
 {{- range $name := list "startLimit" "nooutLimit" "agentRetryPause" "skipAfter" "soak" }}
 {{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
 {{- end }}

@@ -6,7 +6,7 @@ use super::approved::changed;
 use super::candidates::{candidates, for_all};
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
-use crate::domain::batch;
+use crate::domain::batch::{self, Share};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::guard::{Guard, passes};
@@ -38,6 +38,8 @@ struct Batch<'a> {
     own: Own<'a>,
     /// PGs of the OSDs in progress.
     pgs: BTreeSet<PgId>,
+    osds: Vec<OsdId>,
+    share: Share<'a>,
 }
 
 impl<'a> Batch<'a> {
@@ -45,8 +47,8 @@ impl<'a> Batch<'a> {
     /// OSD is shut.
     fn in_progress(view: View<'a>) -> Option<Self> {
         let members: Vec<&Record> = view.ledger.in_flight().collect();
-        let most = usize::try_from(view.policy.in_parallel).unwrap_or(MAX_OPEN).min(MAX_OPEN);
-        let has_room = members.len() < most && view.ledger.records.len() < MAX_RECORDS;
+        let is_allowed = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
+        let has_room = is_allowed && members.len() < MAX_OPEN && view.ledger.records.len() < MAX_RECORDS;
         let is_tried = |record: &&Record| batch::is_tried(&batch::kind(&record.class, &record.target), view);
         if !has_room || !members.iter().all(|record| batch::is_of_batch(record) && is_tried(record)) {
             return None;
@@ -60,7 +62,8 @@ impl<'a> Batch<'a> {
         let served = members.iter().flat_map(|record| &record.pgs).cloned();
         let pgs =
             members.iter().flat_map(|record| gate::pgs_of(record.osd, view.seen)).chain(served).collect();
-        Some(Self { view, host, own, pgs })
+        let osds = members.iter().map(|record| record.osd).collect();
+        Some(Self { view, host, own, pgs, osds, share: Share::of(view) })
     }
 
     /// Returns the OSDs of the host that may be added, as far as the observation shows.
@@ -79,7 +82,9 @@ impl<'a> Batch<'a> {
         let view = self.view;
         let host = view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
         let shares = || !gate::pgs_of(osd, view.seen).is_disjoint(&self.pgs);
+        let together: Vec<OsdId> = self.osds.iter().copied().chain([osd]).collect();
         passes(Guard::BatchOneHost, host == Some(&self.host))
+            && self.share.allows(&together)
             && !shares()
             && !class.migrates().is_some_and(Kind::in_directory)
             && classify::database_of(osd, view.seen).is_none()

@@ -265,7 +265,8 @@ impl Step<'_> {
         if self.leaves_rotation() {
             ledger.run.note_unencrypted(record.osd, &self.view.policy.run);
         }
-        if self.view.policy.in_parallel > 1 && record.new.is_some() && batch::is_of_batch(record) {
+        if self.view.policy.in_parallel.allows_several() && record.new.is_some() && batch::is_of_batch(record)
+        {
             let kind = batch::kind(&record.class, &record.target);
             ledger.run.note_tried(kind, &self.view.policy.run, self.view.seen.at);
         }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use osd_migrate_core::domain::gate::Reason;
 use osd_migrate_core::domain::ledger::{Record, Strategy};
 use osd_migrate_core::domain::next::{Next, Wait};
+use osd_migrate_core::domain::observation::Slot;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::phase::is_committed;
 use osd_migrate_core::domain::plan::Questions;
@@ -40,9 +41,17 @@ pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<
     let tried = before.ledger.run.tried.as_ref();
     let is_tried = tried.is_some_and(|tried| tried.kinds.values().any(|at| *at == TRIED_BEFORE))
         || world.ceph.slots.keys().any(is_finished);
+    let seen = world.observe(|_| Questions::default());
+    let together: Option<u64> = beside.iter().copied().chain([record]).map(|record| record.used_bytes).sum();
+    let of = |(osd, slot): (&OsdId, &Slot)| {
+        let open = before.ledger.records.get(osd).and_then(|record| record.used_bytes);
+        open.or(slot.used_bytes)
+    };
+    let of_all = seen.ceph.slots.iter().filter_map(of).sum();
+    let is_allowed = policy.in_parallel.allows(beside.len() + 1, together.map(|together| (together, of_all)));
     let why = [
         (beside.iter().any(|other| domain_of(world, other.osd) != domain), "of another failure domain"),
-        (beside.len() >= policy.in_parallel as usize, "although the run allows no more in parallel"),
+        (!is_allowed, "although the run allows no more in parallel"),
         (!is_tried, "before one of its kind was finished alone"),
     ];
     let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why)?;

@@ -11,6 +11,7 @@ use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::history::{
     self, Account, Confirmation, ConfirmedBy, Entry, NO_RUN, Outcome, RunHistory, Span,
 };
+use osd_migrate::domain::in_parallel::InParallel;
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Record};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{Limits, Policy};
@@ -228,7 +229,8 @@ fn report_has_the_data_of_each_osd_in_parallel() {
     let hosts = vec![vec![Kind::ByHand; 3], vec![Kind::Raw; 3], vec![Kind::Raw; 3]];
     let world = Shape { hosts, pools: vec![pool], disk_gib: 100 }.world();
     let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
-    let mut stage = Stage::over(world, Policy { in_parallel: 2, limits, ..Policy::default() });
+    let mut stage =
+        Stage::over(world, Policy { in_parallel: InParallel::Count(2), limits, ..Policy::default() });
     assert!(matches!(stage.run(None, 0), Some(Ok(End::Finished(_)))));
     let account = stage.account();
     assert_eq!(account.rows.len(), 3);

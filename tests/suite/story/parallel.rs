@@ -7,6 +7,7 @@ use std::rc::Rc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::in_parallel::InParallel;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{Limits, Policy};
 use osd_migrate::sim::example::{Kind, PoolShape, Shape};
@@ -31,8 +32,12 @@ fn small_world() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-fn policy(in_parallel: u32, soak: TimeDelta) -> Policy {
-    Policy { in_parallel, limits: Limits { soak, ..Limits::default() }, ..Policy::default() }
+fn policy(count: u32, soak: TimeDelta) -> Policy {
+    Policy {
+        in_parallel: InParallel::Count(count),
+        limits: Limits { soak, ..Limits::default() },
+        ..Policy::default()
+    }
 }
 
 fn in_parallel() -> Play {
@@ -92,6 +97,17 @@ fn osds_of_a_host_in_parallel_take_the_time_of_one() {
     let all = play.sim.borrow().world.at - begun;
     // The first one alone, then three together, each of which takes a quarter of a minute to join.
     assert!(all < alone * 2 + TimeDelta::minutes(1), "{alone} {all}");
+}
+
+#[test]
+fn osds_in_parallel_have_no_more_of_the_data_than_the_run_allows() {
+    // Three of the four OSDs of the host have a ninth of the data each. The first one is migrated alone.
+    for (percent, expected) in [(11, 1), (12, 2), (23, 3)] {
+        let in_parallel = InParallel::Percent(percent);
+        let saves =
+            run(&Play::with_policy(world(), Policy { in_parallel, ..policy(1, TimeDelta::zero()) }, 1));
+        assert_eq!(most(&saves), expected, "{percent} %");
+    }
 }
 
 #[test]
