@@ -38,7 +38,7 @@ fn small_share() -> Policy {
 }
 
 /// Returns a ledger of a run that has migrated one OSD of each kind already.
-fn tried(world: &World) -> Ledger {
+pub(super) fn tried(world: &World) -> Ledger {
     let seen = world.observe(|_| Questions::default());
     let mut ledger = Ledger::default();
     for (osd, class) in classify::classify(&seen) {

@@ -5,15 +5,17 @@
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::classify;
+use osd_migrate_core::domain::in_parallel::InParallel;
 use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::domain::next::{Next, Saving, Wait};
 use osd_migrate_core::domain::observation::{Observation, OnPvcs};
 use osd_migrate_core::domain::plan;
-use osd_migrate_core::domain::policy::Policy;
+use osd_migrate_core::domain::policy::{Limits, Policy};
 use osd_migrate_core::domain::preview;
 use osd_migrate_core::sim::World;
 use osd_migrate_core::sim::example::{Kind, PoolShape, Shape};
 
+use super::batch::tried;
 use super::counted::{counted_by_growth, osds};
 use super::state::{Allowance, State};
 
@@ -73,10 +75,8 @@ fn first_decision_for_osds_on_pvcs() {
     assert!(matches!(next, Next::Save { .. } | Next::Finished(_)), "{next:?}");
 }
 
-/// Decides while an OSD is in progress, and its agent is at work.
-#[test]
-#[ignore = "build/growth runs it"]
-fn decision_to_wait() {
+/// Returns a state in which an OSD is in progress, and its agent is at work.
+fn at_work() -> State {
     let (mut state, policy) = (state(), Policy::default());
     for _ in 0..20 {
         let next = state.decide(&policy);
@@ -86,6 +86,25 @@ fn decision_to_wait() {
         state.perform(&next, state.version);
         state.world.at += TimeDelta::seconds(1);
     }
+    state
+}
+
+/// Decides while an OSD is in progress, and one more of its host may be.
+#[test]
+#[ignore = "build/growth runs it"]
+fn decision_in_parallel() {
+    let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
+    let policy = Policy { in_parallel: InParallel::Percent(5), limits, ..Policy::default() };
+    let mut state = at_work();
+    state.ledger.run.tried = tried(&state.world).run.tried;
+    let next = counted_by_growth(|| state.decide(&policy));
+    assert!(matches!(next, Next::Save { why: Saving::Record, .. }), "{next:?}");
+}
+
+#[test]
+#[ignore = "build/growth runs it"]
+fn decision_to_wait() {
+    let (state, policy) = (at_work(), Policy::default());
     let next = counted_by_growth(|| state.decide(&policy));
     assert!(matches!(next, Next::Wait(Wait::Agent { .. })), "{next:?}");
 }
