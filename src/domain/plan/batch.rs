@@ -47,8 +47,9 @@ impl<'a> Batch<'a> {
     /// OSD is shut.
     fn in_progress(view: View<'a>) -> Option<Self> {
         let members: Vec<&Record> = view.ledger.in_flight().collect();
-        let is_allowed = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
-        let has_room = is_allowed && members.len() < MAX_OPEN && view.ledger.records.len() < MAX_RECORDS;
+        // One more that has no data. What the candidates have is asked in `fits`.
+        let allows_one_more = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
+        let has_room = allows_one_more && members.len() < MAX_OPEN && view.ledger.records.len() < MAX_RECORDS;
         let is_tried = |record: &&Record| batch::is_tried(&batch::kind(&record.class, &record.target), view);
         if !has_room || !members.iter().all(|record| batch::is_of_batch(record) && is_tried(record)) {
             return None;
