@@ -86,9 +86,7 @@ def bring_up(world, kinds):
 
 def stop_osd(world, osd):
     """Stops an OSD as a person does, and marks it out: its disk stays attached."""
-    world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=0")
-    world.until(f"osd.{osd} to be down", 60, lambda: not sick.slot(world, osd)["up"])
-    world.until("its pod to be gone", 60, lambda: not world.list("pods", selector=f"ceph-osd-id={osd}"))
+    sick.stop(world, osd)
     world.lab("ceph", "osd", "out", str(osd))
     world.until("all PGs to be recovered elsewhere", 120, lambda: sick.pg_states(world) == {"active+clean"})
     world.say(f"osd.{osd} is stopped: it is down and out, and its data is recovered elsewhere")

@@ -10,7 +10,7 @@ import random
 import re
 import time
 
-from . import kills, new_osds
+from . import kills, new_osds, sick
 from .disks import CONTENTS, attached, digest, fill
 from .new_osds import FILE, by_id
 
@@ -101,6 +101,14 @@ def finished(world, name, args, seconds=200, env=None):
     return log
 
 
+def nothing_to_do(world, name, args):
+    """Checks that a run finds nothing to do, and writes nothing to Ceph."""
+    written = world.written()
+    finished(world, name, args, 90)
+    new = world.written()[len(written) :]
+    assert not new, f"a run with nothing to do wrote to Ceph: {new}"
+
+
 def settled(world, nodes, untouched):
     world.expect_nothing_left()
     statuses = {node: work["status"] for node, work in world.nodes().items() if node in nodes}
@@ -146,10 +154,7 @@ def one_disk_more(world, places, untouched):
     world.lab("wait-clean", "60")
     world.lab("verify")
     world.expect_downs_on_one_host(epoch)
-    written = world.written()
-    finished(world, "nothing-more", ["run", *CONFIRMED], 90)
-    new = world.written()[len(written) :]
-    assert not new, f"a run with nothing to do wrote to Ceph: {new}"
+    nothing_to_do(world, "nothing-more", ["run", *CONFIRMED])
     world.say("one disk more: one OSD more, all objects equal; second run: nothing to do, no write to Ceph")
 
 
@@ -158,9 +163,7 @@ def filled_again(world, places, untouched):
     found = new_osds.expect(world, places, ZONES)
     host, path = places[-1]
     osd = found[(host, path)]
-    world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=0")
-    world.until(f"osd.{osd} to be down", 60, lambda: not next(o for o in world.ceph("osd", "dump")["osds"] if o["osd"] == osd)["up"])
-    world.kubectl("wait", "--for=delete", "pod", "-l", f"ceph-osd-id={osd}", "--timeout=60s")
+    sick.stop(world, osd)
     world.lab("ceph", "osd", "destroy", str(osd), "--yes-i-really-mean-it")
     world.lab("on", host, "blkdiscard", "-f", path)
     moments = [(osd, "rebuilding", 3, "agent"), (osd, "new", 1, "runner process")]

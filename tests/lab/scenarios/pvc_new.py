@@ -5,10 +5,10 @@ a pod; once it is bound, it becomes an OSD, while runner, agents and kubelets ar
 data of another owner, which does not change. A fourth OSD is declared and has no PVC. With --full on two releases of
 Ceph, and an OSD whose PVC is gone gets its id back on another PVC.
 """
-from . import kills, new_osds
+from . import kills, new_osds, sick
 from .disks import digest, fill
 from .new_osds import by_id
-from .provision import CONFIRMED, finished
+from .provision import CONFIRMED, finished, nothing_to_do
 from .pvc import AS_DECLARED, bind, device_set, expect_plan
 from .pvc_osds import parts
 
@@ -73,7 +73,7 @@ class New:
     def expect(self, osd, host, index):
         """Checks that a PVC has exactly this OSD: up, in, in its place, with the Deployment of the first one."""
         world, pvc = self.world, self.pvcs[index]
-        (slot,) = [slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd]
+        slot = sick.slot(world, osd)
         assert sorted(slot["state"]) == ["exists", "up"] and slot["in"] and slot["weight"] == 1, slot
         new_osds.in_crush(world, {(host, by_id(f"volume-{index}")): osd}, {host: {}}, {osd: 1})  # osd-settings.conf
         world.until(f"the pod of osd.{osd} to be ready", 60, lambda: world.is_ready(osd))
@@ -103,13 +103,7 @@ class New:
         bind(self.world, self.pvcs[1], "volume-1")
         kills.spread(self.world, MOMENTS, "new", ["provision", *CONFIRMED])
         self.expect(SECOND, "h2", 1)
-        self.nothing_changes("again")
-
-    def nothing_changes(self, name):
-        world = self.world
-        written = world.written()
-        finished(world, name, ["provision", *CONFIRMED], 90)
-        assert len(world.written()) == len(written), f"a run with nothing to do wrote to Ceph: {world.written()[len(written):]}"
+        nothing_to_do(self.world, "again", ["provision", *CONFIRMED])
 
     def foreign(self):
         """Checks that a device with data of another owner does not change, and becomes an OSD when it is blank."""
@@ -135,9 +129,7 @@ class New:
     def replaced(self):
         """Checks that a destroyed OSD whose PVC is gone gets its id back on another PVC of its set and host."""
         world, gone = self.world, self.pvcs[1]
-        world.kubectl("scale", "deployment", f"rook-ceph-osd-{SECOND}", "--replicas=0")
-        world.kubectl("wait", "--for=delete", "pod", "-l", f"ceph-osd-id={SECOND}", "--timeout=60s")
-        world.until(f"osd.{SECOND} to be down", 60, lambda: not self.is_up(SECOND))
+        sick.stop(world, SECOND)
         world.lab("ceph", "osd", "destroy", str(SECOND), "--yes-i-really-mean-it")
         world.kubectl("delete", "pvc", gone, "--timeout=60s")
         fsid = world.fsids()[SECOND]
@@ -146,7 +138,4 @@ class New:
         finished(world, "replaced", ["run", *CONFIRMED])
         assert world.fsids()[SECOND] != fsid, f"osd.{SECOND} was not created"
         self.expect(SECOND, "h2", 1)
-        self.nothing_changes("replaced-again")
-
-    def is_up(self, osd):
-        return any(slot["up"] for slot in self.world.ceph("osd", "dump")["osds"] if slot["osd"] == osd)
+        nothing_to_do(world, "replaced-again", ["provision", *CONFIRMED])

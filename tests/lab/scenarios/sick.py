@@ -13,14 +13,18 @@ POLICY = "lab-refuses"
 # ---- a dead OSD, a full tenant
 
 
+def stop(world, osd):
+    """Stops an OSD as a person does, and waits until it is down and its pod is gone."""
+    world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=0")
+    world.until(f"osd.{osd} to be down", 60, lambda: not slot(world, osd)["up"])
+    world.until("its pod to be gone", 60, lambda: not world.list("pods", selector=f"ceph-osd-id={osd}"))
+
+
 def kill_osd(world, osd):
     """Removes the OSD's disk: Ceph recovers its data, the OSD stays down and out, its pod fails repeatedly."""
-    deployment = f"rook-ceph-osd-{osd}"
-    world.kubectl("scale", "deployment", deployment, "--replicas=0")
-    world.until(f"osd.{osd} to be down", 60, lambda: not slot(world, osd)["up"])
-    world.until("its pod to be gone", 60, lambda: not world.get("pods", selector=f"ceph-osd-id={osd}"))
+    stop(world, osd)
     world.lab("pull", f"osd{osd}")
-    world.kubectl("scale", "deployment", deployment, "--replicas=1")
+    world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=1")
     world.lab("ceph", "osd", "out", str(osd))
     world.until("all PGs to be recovered elsewhere", 120, lambda: pg_states(world) == {"active+clean"})
     world.say(f"osd.{osd}: its disk is gone; it is down and out, and its data is recovered elsewhere")
