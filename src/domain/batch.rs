@@ -71,21 +71,15 @@ impl<'a> Share<'a> {
     /// Returns the shares in an observation.
     pub fn of(view: View<'a>) -> Self {
         let osds = view.seen.ceph.slots.keys();
-        Self { view, bytes_of_all: osds.filter_map(|osd| bytes(*osd, view)).sum() }
+        Self { view, bytes_of_all: osds.filter_map(|osd| view.used_bytes(*osd)).sum() }
     }
 
     /// Returns whether the run allows these OSDs to be in progress together (`--in-parallel`).
     pub fn allows(&self, osds: &[OsdId]) -> bool {
-        let of_these: Option<u64> = osds.iter().map(|osd| bytes(*osd, self.view)).sum();
+        let of_these: Option<u64> = osds.iter().map(|osd| self.view.used_bytes(*osd)).sum();
         let bytes = of_these.map(|of_these| (of_these, self.bytes_of_all));
         passes(Guard::BatchShare, self.view.policy.in_parallel.allows(osds.len(), bytes))
     }
-}
-
-/// Returns the bytes on an OSD, and of one in progress those before its stop; `None` if they are unknown.
-fn bytes(osd: OsdId, view: View<'_>) -> Option<u64> {
-    let recorded = view.ledger.records.get(&osd).and_then(|record| record.used_bytes);
-    recorded.or_else(|| view.slot(osd)?.used_bytes)
 }
 
 /// Returns how many OSDs of a host the run may have in progress together, as far as their data decides.
@@ -97,7 +91,7 @@ pub fn most(view: View<'_>) -> usize {
         hosts.entry(view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host())).or_default().push(osd);
     }
     let of_host = |mut osds: Vec<OsdId>| {
-        osds.sort_by_key(|osd| bytes(*osd, view));
+        osds.sort_by_key(|osd| view.used_bytes(*osd));
         (1..=osds.len().min(MAX_OPEN))
             .take_while(|count| share.allows(osds.get(..*count).unwrap_or(&osds)))
             .count()

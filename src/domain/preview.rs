@@ -149,10 +149,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
-                used_bytes: match record {
-                    Some(record) => record.used_bytes,
-                    None => slot.and_then(|slot| slot.used_bytes),
-                },
+                used_bytes: view.used_bytes(osd),
                 strategy: match removal {
                     Some(_) => "emptied, removed",
                     None => strategy(kind, view.selects(osd), is_emptied, &now),

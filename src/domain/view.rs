@@ -38,6 +38,14 @@ impl<'a> View<'a> {
                 || device_classes.iter().any(|class| self.has_device_class(osd, class)))
     }
 
+    /// Returns the bytes used on the OSD, and on one in progress those before its stop, if they are known.
+    pub fn used_bytes(self, osd: OsdId) -> Option<u64> {
+        match self.ledger.records.get(&osd) {
+            Some(record) => record.used_bytes,
+            None => self.slot(osd)?.used_bytes,
+        }
+    }
+
     /// Returns the upmaps that name the OSD.
     pub fn upmaps_of(self, osd: OsdId) -> Vec<Upmap> {
         let names = |upmap: &&Upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd);

@@ -38,7 +38,6 @@ struct Batch<'a> {
     own: Own<'a>,
     /// PGs of the OSDs in progress.
     pgs: BTreeSet<PgId>,
-    osds: Vec<OsdId>,
     share: Share<'a>,
 }
 
@@ -63,8 +62,7 @@ impl<'a> Batch<'a> {
         let served = members.iter().flat_map(|record| &record.pgs).cloned();
         let pgs =
             members.iter().flat_map(|record| gate::pgs_of(record.osd, view.seen)).chain(served).collect();
-        let osds = members.iter().map(|record| record.osd).collect();
-        Some(Self { view, host, own, pgs, osds, share: Share::of(view) })
+        Some(Self { view, host, own, pgs, share: Share::of(view) })
     }
 
     /// Returns the OSDs of the host that may be added, as far as the observation shows.
@@ -83,7 +81,7 @@ impl<'a> Batch<'a> {
         let view = self.view;
         let host = view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
         let shares = || !gate::pgs_of(osd, view.seen).is_disjoint(&self.pgs);
-        let together: Vec<OsdId> = self.osds.iter().copied().chain([osd]).collect();
+        let together: Vec<OsdId> = view.ledger.in_flight().map(|record| record.osd).chain([osd]).collect();
         passes(Guard::BatchOneHost, host == Some(&self.host))
             && self.share.allows(&together)
             && !shares()
