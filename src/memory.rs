@@ -3,6 +3,9 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::domain::units::{grouped, size};
 
@@ -54,6 +57,12 @@ fn peak() -> Option<u64> {
 /// Returns the largest memory of the process so far, in KiB.
 pub fn peak_kib() -> u64 {
     peak().map_or(0, |bytes| bytes / 1024)
+}
+
+/// Returns the CPU time of all threads of the process so far.
+pub fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn parse_peak(status: &str) -> Option<u64> {

@@ -73,7 +73,7 @@ const RECOVERY_VALUES: (&str, Must) = ("value", Must::BeOneOf("high_recovery_ops
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name, which every run has.
-pub(super) const GRANTS: [Grant; 22] = [
+pub(super) const GRANTS: [Grant; 23] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -94,6 +94,7 @@ pub(super) const GRANTS: [Grant; 22] = [
     mgr("pg dump"),
     mgr("pg ls"),
     mgr("osd df"),
+    mgr("osd perf"),
     mgr("osd ok-to-stop"),
     mgr("osd safe-to-destroy"),
 ];

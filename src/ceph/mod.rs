@@ -28,6 +28,7 @@ mod osd_dump;
 mod osd_map;
 mod osd_metadata;
 mod osd_new;
+mod osd_perf;
 mod osd_set;
 mod osd_stat;
 mod osdmaptool;

@@ -130,6 +130,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         auth: BTreeMap::new(),
         bootstrap: None,
         recovery: None,
+        commit_latency: None,
         safe_to_destroy: BTreeMap::new(),
         emptiable: BTreeMap::new(),
     }

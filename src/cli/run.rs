@@ -1,6 +1,7 @@
 //! Arguments of `run` and `provision`, and the policy that they describe.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum, value_parser};
@@ -79,6 +80,12 @@ pub struct RunArgs {
     /// that move to another disk are migrated one after the other.
     #[arg(long, value_name = "NUMBER|PERCENT%", default_value_t = IN_PARALLEL, hide_short_help = true)]
     pub in_parallel: InParallel,
+    /// Start no other OSD while the OSDs need longer to commit a write, such as 50ms.
+    ///
+    /// Compared is the median of the OSDs that write (ceph osd perf). An OSD in progress is finished whatever
+    /// clients notice.
+    #[arg(long, value_name = "TIME", value_parser = latency, hide_short_help = true)]
+    pub max_commit_latency: Option<Duration>,
     /// Remove the OSDs whose removal was requested.
     ///
     /// `remove` requests the removal of an OSD, `keep` withdraws the request. Without this option, a run
@@ -207,6 +214,17 @@ fn duration(text: &str) -> Result<TimeDelta, String> {
     if time > TimeDelta::days(1) { Err("the longest time is 24h".to_owned()) } else { Ok(time) }
 }
 
+/// Parses a time such as 50ms, up to a minute. OSDs report whole milliseconds.
+fn latency(text: &str) -> Result<Duration, String> {
+    let time =
+        humantime::parse_duration(text).map_err(|error| format!("{error}. Use a time such as 50ms"))?;
+    match time {
+        time if time < Duration::from_millis(1) => Err("the shortest time is 1ms".to_owned()),
+        time if time > Duration::from_secs(60) => Err("the longest time is 1m".to_owned()),
+        time => Ok(time),
+    }
+}
+
 /// Creator of the Deployment of a recreated OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeploymentBy {
@@ -296,6 +314,7 @@ impl RunArgs {
                 Empty::All => policy::Empty::All,
             },
             in_parallel: self.in_parallel,
+            max_commit_latency: self.max_commit_latency,
             limits: Limits {
                 failures: self.limits.failure_limit,
                 start: self.limits.start_limit,

@@ -14,7 +14,7 @@ use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, not_seen};
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
-use crate::memory::peak_kib;
+use crate::memory::{cpu_time, peak_kib};
 use crate::run::{End, Ports};
 use crate::telemetry::{OtlpSettings, RunTelemetry};
 
@@ -63,10 +63,11 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     let acted = ports.audience.has_acted();
     // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
-        "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
+        "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most, {:.1} s of CPU",
         ports.cluster.commands_sent(),
         k8s.requests(),
-        peak_kib()
+        peak_kib(),
+        cpu_time().as_secs_f64()
     );
     let left_to_other = matches!(end, Ok(End::LeftToOther));
     let error = end.as_ref().err().map(ToString::to_string);

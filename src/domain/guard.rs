@@ -149,6 +149,8 @@ guards! {
     NotCancelled,
     /// The time is inside a window.
     InWindow,
+    /// OSDs commit writes in the time that the run allows.
+    CommitLatency,
     /// The number of failed OSDs is within the failure limit.
     WithinFailureLimit,
     // Preconditions of acts (domain/expect.rs).

@@ -1,6 +1,7 @@
 //! Declaration of the owner (the CephCluster) and policy of a run (flags).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -209,6 +210,9 @@ pub struct Policy {
     pub at_once: u32,
     /// `--in-parallel`: OSDs of one host that may be migrated in parallel.
     pub in_parallel: InParallel,
+    /// `--max-commit-latency`: no other OSD is started while OSDs need longer to commit a write. No limit if
+    /// none.
+    pub max_commit_latency: Option<Duration>,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
     /// `--empty`: which OSDs are emptied before their stop.

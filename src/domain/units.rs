@@ -1,5 +1,7 @@
 //! Numbers and sizes as messages and tables show them.
 
+use std::time::Duration;
+
 use bytesize::ByteSize;
 use chrono::TimeDelta;
 
@@ -28,6 +30,11 @@ pub fn time(time: TimeDelta) -> String {
     }
 }
 
+/// Formats a latency: `63 ms`.
+pub fn milliseconds(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}
+
 /// Formats a number with a comma between thousands: `3,400`.
 pub fn grouped(number: u64) -> String {
     match number / 1000 {
@@ -46,6 +53,7 @@ mod tests {
         assert_eq!([size_at_least((1 << 30) + 1), size_at_least(1 << 30)], ["1.1 GiB", "1.0 GiB"]);
         let times = [0, 89, 90, 5_399, 5_400, 100_000, 200_000].map(|s| time(TimeDelta::seconds(s)));
         assert_eq!(times, ["0 s", "89 s", "2 min", "90 min", "2 h", "28 h", "2 d"]);
+        assert_eq!(milliseconds(Duration::from_millis(63)), "63 ms");
         assert_eq!([grouped(999), grouped(3_400), grouped(1_000_002)], ["999", "3,400", "1,000,002"]);
     }
 }

@@ -31,6 +31,10 @@ impl Live {
             let config = self.session().await?.recovery_config().await;
             ceph.recovery = Some(self.reopen(config)?);
         }
+        if questions.commit_latency {
+            let latency = self.session().await?.commit_latency().await;
+            ceph.commit_latency = Some(self.reopen(latency)?);
+        }
         for osd in &questions.safe_to_destroy {
             let safe = self.session().await?.safe_to_destroy(*osd).await;
             ceph.safe_to_destroy.insert(*osd, self.reopen(safe)?);

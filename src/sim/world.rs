@@ -189,6 +189,7 @@ impl World {
         ceph.auth.clear();
         ceph.bootstrap = None;
         ceph.recovery = None;
+        ceph.commit_latency = None;
         Observation { at: self.at, ceph, kube: self.kube.clone() }
     }
 
@@ -222,6 +223,7 @@ impl World {
         }
         seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
         seen.ceph.recovery = self.ceph.recovery.clone().filter(|_| questions.recovery);
+        seen.ceph.commit_latency = self.ceph.commit_latency.clone().filter(|_| questions.commit_latency);
         seen
     }
 

@@ -115,6 +115,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::OkToStop => "min_size as size",
         Guard::EnoughSpace | Guard::OneAgent => "too full",
         Guard::InWindow => "outside of the window",
+        Guard::CommitLatency => "commits are slow",
         _ => "replicated, something around it changes",
     }
 }

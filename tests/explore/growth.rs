@@ -4,7 +4,7 @@
 
 use chrono::TimeDelta;
 
-use osd_migrate_core::domain::classify;
+use osd_migrate_core::domain::classify::{self, Class};
 use osd_migrate_core::domain::in_parallel::InParallel;
 use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::domain::next::{Next, Saving, Wait};
@@ -89,16 +89,35 @@ fn at_work() -> State {
     state
 }
 
+/// Returns a state in which an OSD is in progress, and a policy by which others of its host may be, too.
+fn with_room() -> (State, Policy) {
+    let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
+    let mut state = at_work();
+    state.ledger.run.tried = tried(&state.world).run.tried;
+    (state, Policy { in_parallel: InParallel::Percent(5), limits, ..Policy::default() })
+}
+
 /// Decides while an OSD is in progress, and one more of its host may be.
 #[test]
 #[ignore = "build/growth runs it"]
 fn decision_in_parallel() {
-    let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
-    let policy = Policy { in_parallel: InParallel::Percent(5), limits, ..Policy::default() };
-    let mut state = at_work();
-    state.ledger.run.tried = tried(&state.world).run.tried;
+    let (state, policy) = with_room();
     let next = counted_by_growth(|| state.decide(&policy));
     assert!(matches!(next, Next::Save { why: Saving::Record, .. }), "{next:?}");
+}
+
+/// Decides while one more OSD of the host might be in progress, and all others conform.
+#[test]
+#[ignore = "build/growth runs it"]
+fn decision_to_wait_with_room() {
+    let (state, policy) = with_room();
+    let in_progress = state.ledger.in_flight().map(|record| record.osd);
+    let conforming = classify::classify(&state.world.observe(|_| plan::Questions::default()))
+        .into_iter()
+        .filter_map(|(osd, class)| (class == Class::Conforming).then_some(osd));
+    let policy = Policy { select: in_progress.chain(conforming).collect(), ..policy };
+    let next = counted_by_growth(|| state.decide(&policy));
+    assert!(matches!(next, Next::Wait(Wait::Agent { .. })), "{next:?}");
 }
 
 #[test]

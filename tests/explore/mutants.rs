@@ -1,6 +1,7 @@
 //! Each guard is taken out by name, and the search must find the harm.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use osd_migrate_core::domain::guard::{Guard, without};
 use osd_migrate_core::domain::osd::OsdId;
@@ -92,17 +93,27 @@ fn searches_of_directories() -> Vec<Search> {
     ]
 }
 
+/// Returns a world whose OSDs need 51 ms to commit a write.
+fn slow_to_commit() -> World {
+    let mut world = example::replicated();
+    let osds: Vec<OsdId> = world.ceph.slots.keys().copied().collect();
+    world.ceph.commit_latency = Some(osds.into_iter().map(|osd| (osd, Duration::from_millis(51))).collect());
+    world
+}
+
 /// Returns the searches for mutants, the small searches first.
 fn searches() -> Vec<Search> {
     let replicated = example::replicated;
     let new = Search::new;
     let shut = |name, world| Search { stays_shut: true, ..new(name, world, nothing, (0, 0, 0)) };
     let closed = || Policy { windows: "03:00-03:01".parse().unwrap(), ..Policy::default() };
+    let limited = || Policy { max_commit_latency: Some(Duration::from_millis(50)), ..Policy::default() };
     let mut searches = vec![
         shut("two replicas", || example::replicated_as(2, 1, 1)),
         shut("min_size as size", || example::replicated_as(3, 3, 1)),
         shut("too full", || example::replicated_as(3, 2, 6)),
         Search { policy: closed, ..shut("outside of the window", replicated) },
+        Search { policy: limited, ..shut("commits are slow", slow_to_commit) },
         new("replicated, something around it changes", replicated, around, (1, 0, 0)),
         Search { freezes_late: true, ..new("replicated, a late freeze", replicated, nothing, (0, 1, 0)) },
         Search {

@@ -1,6 +1,8 @@
 //! Conditions that keep any OSD from being started: pause, cancel, windows, the failure limit. None of them
 //! keeps an OSD from being finished.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use osd_migrate::domain::act::{Act, CephAct, KubeAct};
@@ -8,6 +10,7 @@ use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{Control, ControlKind, JobState};
 use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::{Empty, Limits, Policy};
 
 use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, word};
@@ -73,6 +76,50 @@ fn gate_is_shut_by_pause_cancel_window_and_no_confirmation() {
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
     assert_eq!(begin(&unconfirmed), Gate::Shut(Reason::NotConfirmed));
     assert_eq!(begin(&unconfirmed.with(|w| w.policy.confirmed = true)), Gate::Open);
+}
+
+/// Limits the commit latency to 50 ms; the OSDs need so long as given, by id.
+fn limited(latency: impl Fn(OsdId) -> Option<Duration>) -> World {
+    World::new().with(|w| {
+        w.policy.max_commit_latency = Some(Duration::from_millis(50));
+        let osds: Vec<OsdId> = w.seen.ceph.slots.keys().copied().collect();
+        w.seen.ceph.commit_latency =
+            Some(osds.into_iter().filter_map(|osd| Some((osd, latency(osd)?))).collect());
+    })
+}
+
+#[test]
+fn commit_latency_above_its_limit_starts_no_osd() {
+    let begin = |world: &World| gate::begin(world.view());
+    let millis = |ms| Some(Duration::from_millis(ms));
+    assert_eq!(begin(&limited(|_| millis(50))), Gate::Open);
+    assert_eq!(begin(&limited(|osd| millis(if osd == OSD { 900 } else { 5 }))), Gate::Open, "one slow disk");
+    assert_eq!(begin(&limited(|_| millis(0))), Gate::Open, "no OSD wrote");
+    let (median, limit) = (Duration::from_millis(51), Duration::from_millis(50));
+    let slow = limited(|_| Some(median));
+    assert_eq!(begin(&slow), Gate::Shut(Reason::CommitLatency { median, limit }));
+    assert!(matches!(slow.plan(), Next::Wait(Wait::Gate { reason: Reason::CommitLatency { .. }, .. })));
+    let unlimited = slow.with(|w| w.policy.max_commit_latency = None);
+    assert_eq!(begin(&unlimited), Gate::Open);
+}
+
+#[test]
+fn commit_latency_that_is_not_known_starts_no_osd() {
+    let begin = |world: &World| gate::begin(world.view());
+    let partly = limited(|osd| (osd != RAW).then_some(Duration::from_millis(1)));
+    assert_eq!(begin(&partly), Gate::Unknown(Reason::CommitLatencyUnknown { osd: RAW }));
+    let not_asked = partly.with(|w| w.seen.ceph.commit_latency = None);
+    assert_eq!(begin(&not_asked), Gate::Unknown(Reason::NotAsked));
+    let asks = |world: &World| plan::questions(&world.policy, &world.ledger, &world.seen).commit_latency;
+    assert!(asks(&not_asked) && !asks(&World::new()));
+}
+
+#[test]
+fn commit_latency_holds_up_no_osd_in_progress() {
+    for world in committed() {
+        let limited = world.clone().with(|w| w.policy.max_commit_latency = Some(Duration::from_millis(1)));
+        assert_eq!(limited.plan(), world.plan());
+    }
 }
 
 /// Lets a running Rook that honours a fence migrate an OSD itself, which has no Deployment for now.

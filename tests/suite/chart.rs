@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use clap::{CommandFactory, Parser};
@@ -136,6 +137,7 @@ fn chart_values_become_the_arguments_they_are_named_for() {
     assert!(policy.confirmed && policy.scales_operator && policy.deployment_by == DeploymentBy::ByRook);
     assert_eq!((policy.at_once, policy.in_parallel), (4, InParallel::Count(3)));
     assert_eq!(policy.limits.soak, TimeDelta::minutes(30));
+    assert_eq!(policy.max_commit_latency, Some(Duration::from_millis(50)));
     let Command::Run(args) = parsed(in_set(&of_set("defaults"), "run")).command else { panic!("no run") };
     assert_eq!(
         args.policy(),

@@ -250,6 +250,7 @@ volumes:
 {{- if ne .skipAfter "15m" }}{{ $args = concat $args (list "--skip-after" .skipAfter) }}{{ end -}}
 {{- if ne (.inParallel | toString) "5%" }}{{ $args = concat $args (list "--in-parallel" (.inParallel | toString)) }}{{ end -}}
 {{- if ne .soak "10m" }}{{ $args = concat $args (list "--soak" .soak) }}{{ end -}}
+{{- with .maxCommitLatency }}{{ $args = concat $args (list "--max-commit-latency" .) }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}
 {{ toJson $args }}

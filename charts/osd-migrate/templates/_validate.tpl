@@ -78,6 +78,9 @@ run.{{ $name }}: it removes OSDs, and remove.enabled is false. Set remove.enable
 {{- if kindIs "string" .inParallel }}
 {{- include "osd-migrate.wrong" (list "run.inParallel" .inParallel "^([1-9][0-9]?|100)%$" "is not a share of the data. Write a number of OSDs, or for example 5%" true) }}
 {{- end }}
+{{- with .maxCommitLatency }}
+{{- include "osd-migrate.wrong" (list "run.maxCommitLatency" . "^[1-9][0-9]{0,3}ms$" "is not a time of 1ms to 9999ms. Write for example 50ms" true) }}
+{{- end }}
 {{- range $name := list "startLimit" "nooutLimit" "agentRetryPause" "skipAfter" "soak" }}
 {{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
 {{- end }}

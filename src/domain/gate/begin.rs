@@ -1,9 +1,9 @@
-//! Gates before work on any OSD starts: a person's control, the time of day, and earlier failures.
+//! Gates before work on any OSD starts: a person's control, the time of day, clients, and earlier failures.
 
 use std::collections::BTreeSet;
 
 use super::answer::{Gate, first_not_open, shut_if};
-use super::{Reason, rook};
+use super::{Reason, latency, rook};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Observation};
@@ -18,6 +18,7 @@ pub fn begin(view: View<'_>) -> Gate {
         failure_limit(view.policy, view.ledger),
         rook::migrates_none(view),
         confirmed(view),
+        latency::commit_latency(view),
     ])
 }
 

@@ -6,6 +6,7 @@ mod begin;
 mod clean;
 mod data;
 mod emptied;
+mod latency;
 mod mark_out;
 mod missing;
 mod new;

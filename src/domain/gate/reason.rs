@@ -2,6 +2,7 @@
 //! reason means for a run is in `reason_kind.rs`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -318,6 +319,18 @@ pub enum Reason {
         windows: Windows,
         /// time when the next window opens
         opens_at: Option<DateTime<Utc>>,
+    },
+    /// OSDs need longer to commit writes than the run allows.
+    CommitLatency {
+        /// median of the OSDs that write
+        median: Duration,
+        /// limit of the run
+        limit: Duration,
+    },
+    /// The mgr does not know how long an OSD needs to commit writes.
+    CommitLatencyUnknown {
+        /// OSD without a report
+        osd: OsdId,
     },
     /// More OSDs failed than the failure limit allows.
     FailureLimit {

@@ -68,6 +68,8 @@ impl Reason {
             | Self::Paused { .. }
             | Self::Cancelled { .. }
             | Self::OutsideWindow { .. }
+            | Self::CommitLatency { .. }
+            | Self::CommitLatencyUnknown { .. }
             | Self::FailureLimit { .. }
             | Self::NeedsDevice { .. }
             | Self::DisksNotInspected { .. }
@@ -135,8 +137,10 @@ impl Reason {
             Self::Paused { .. } => Guard::NotPaused,
             Self::Cancelled { .. } => Guard::NotCancelled,
             Self::OutsideWindow { .. } => Guard::InWindow,
+            Self::CommitLatency { .. } => Guard::CommitLatency,
             Self::FailureLimit { .. } => Guard::WithinFailureLimit,
             Self::NotAsked
+            | Self::CommitLatencyUnknown { .. }
             | Self::Merging { .. }
             | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }

@@ -8,7 +8,7 @@ use super::Reason;
 use crate::domain::commands::{HOW_TO_CONFIRM, RESUME, retry, scale_operator, scale_osd};
 use crate::domain::ledger::FENCE;
 use crate::domain::osd::OsdId;
-use crate::domain::units::{size, size_at_least};
+use crate::domain::units::{milliseconds, size, size_at_least};
 
 fn since(at: Option<DateTime<Utc>>) -> String {
     at.map(|at| format!(" since {}", at.format("%Y-%m-%d %H:%M:%SZ"))).unwrap_or_default()
@@ -279,6 +279,17 @@ impl fmt::Display for Reason {
                 write!(f, "the time is outside of the window {windows}")?;
                 opens_at.map_or(Ok(()), |at| write!(f, "; it opens at {}", windows.zone().format(at)))
             }
+            Self::CommitLatency { median, limit } => write!(
+                f,
+                "the OSDs need {} to commit a write (median), and the limit is {}: no other OSD is started until they \
+                 need less. See: ceph osd perf. To start it at once: run without --max-commit-latency",
+                milliseconds(*median),
+                milliseconds(*limit)
+            ),
+            Self::CommitLatencyUnknown { osd } => write!(
+                f,
+                "how long {osd} needs to commit a write is not known: it has not reported to the mgr. See: ceph osd perf"
+            ),
             Self::FailureLimit { quarantined } => write!(
                 f,
                 "the failure limit is reached: {}. Fix them, then: {}",

@@ -1,6 +1,7 @@
 //! State of Ceph, as reported by mons and mgr.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -41,6 +42,10 @@ pub struct Ceph {
     pub bootstrap: Option<bool>,
     /// Options about recovery in the config database, if that was asked.
     pub recovery: Option<RecoveryConfig>,
+    /// How long each OSD took to commit a write, in whole milliseconds, if that was asked.
+    ///
+    /// Zero if it wrote nothing.
+    pub commit_latency: Option<BTreeMap<OsdId, Duration>>,
     /// Answers of `osd safe-to-destroy`, for the OSDs that were asked.
     pub safe_to_destroy: BTreeMap<OsdId, bool>,
     /// Whether an OSD can be emptied, for the OSD that was asked, or the OSDs that leave together.

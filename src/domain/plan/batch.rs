@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::approved::changed;
-use super::candidates::{candidates, for_all};
+use super::candidates::{candidates_among, for_all};
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
 use crate::domain::batch::{self, Share};
@@ -12,6 +12,7 @@ use crate::domain::gate::{self, Gate, Own};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record};
 use crate::domain::next::Next;
+use crate::domain::observation::Pg;
 use crate::domain::osd::{Kind, OsdId, PgId};
 use crate::domain::policy::Accepted;
 use crate::domain::view::View;
@@ -34,62 +35,87 @@ pub(super) fn asked(view: View<'_>) -> Option<OsdId> {
 /// OSDs in progress, to which one more may be added.
 struct Batch<'a> {
     view: View<'a>,
-    host: String,
     own: Own<'a>,
-    /// PGs of the OSDs in progress.
-    pgs: BTreeSet<PgId>,
-    share: Share<'a>,
+    /// Other OSDs of the host that fit.
+    others: Vec<(OsdId, Class)>,
 }
 
 impl<'a> Batch<'a> {
-    /// Returns the batch in progress, if the run allows one more OSD in it, and no gate that applies to every
-    /// OSD is shut.
+    /// Returns the batch in progress, if the run allows one more OSD in it, an OSD fits, and no gate that
+    /// applies to every OSD is shut.
+    ///
+    /// The gates evaluate all PGs, so they are asked last: most iterations of a batch wait without another
+    /// OSD to begin.
     fn in_progress(view: View<'a>) -> Option<Self> {
         let members: Vec<&Record> = view.ledger.in_flight().collect();
-        // One more that has no data. What the candidates have is asked in `fits`.
-        let allows_one_more = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
-        let has_room = allows_one_more && members.len() < MAX_OPEN && view.ledger.records.len() < MAX_RECORDS;
-        let is_tried = |record: &&Record| batch::is_tried(&batch::kind(&record.class, &record.target), view);
-        if !has_room || !members.iter().all(|record| batch::is_of_batch(record) && is_tried(record)) {
+        let host = members.first()?.crush.host()?;
+        if !has_room(&members, view) {
             return None;
         }
-        let host = members.first()?.crush.host()?.clone();
-        let accepted = Accepted { missing: batch::missing_on(&host, view), ..gate::accepted(view) };
+        let others = others_of(host, &members, view);
+        if others.is_empty() {
+            return None;
+        }
+        let accepted = Accepted { missing: batch::missing_on(host, view), ..gate::accepted(view) };
         let own = Own::of(&accepted, view.seen);
-        if for_all(&own, view) != Gate::Open {
-            return None;
-        }
-        let served = members.iter().flat_map(|record| &record.pgs).cloned();
-        let pgs =
-            members.iter().flat_map(|record| gate::pgs_of(record.osd, view.seen)).chain(served).collect();
-        Some(Self { view, host, own, pgs, share: Share::of(view) })
+        (for_all(&own, view) == Gate::Open).then_some(Self { view, own, others })
     }
 
     /// Returns the OSDs of the host that may be added, as far as the observation shows.
     fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        let all = candidates(self.view).into_iter().filter(|(osd, class)| self.fits(*osd, class));
-        let found = all.filter_map(|(osd, class)| Candidate::of(osd, class, &self.own, self.view));
-        found.filter(|candidate| {
-            let kind = batch::kind(&candidate.class, &candidate.target);
-            let is_open = self.own.gate_predicted(candidate.osd, &candidate.node) == Gate::Open;
-            !candidate.empties && is_open && batch::is_tried(&kind, self.view)
+        self.others.iter().filter_map(|(osd, class)| {
+            let candidate = Candidate::of(*osd, class.clone(), &self.own, self.view)?;
+            let is_open = self.own.gate_predicted(*osd, &candidate.node) == Gate::Open;
+            (self.own.never(*osd).is_none() && !candidate.empties && is_open).then_some(candidate)
         })
     }
+}
 
-    /// Returns whether an OSD is of the host, shares no PG with those in progress, and stays on its devices.
-    fn fits(&self, osd: OsdId, class: &Class) -> bool {
-        let view = self.view;
-        let host = view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
-        let shares = || !gate::pgs_of(osd, view.seen).is_disjoint(&self.pgs);
-        let together: Vec<OsdId> = view.ledger.in_flight().map(|record| record.osd).chain([osd]).collect();
-        passes(Guard::BatchOneHost, host == Some(&self.host))
-            && self.share.allows(&together)
-            && !shares()
+/// Returns whether the run allows one more OSD beside those in progress, whatever data it has.
+fn has_room(members: &[&Record], view: View<'_>) -> bool {
+    let allows_one_more = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
+    let is_tried = |record: &&Record| batch::is_tried(&batch::kind(&record.class, &record.target), view);
+    allows_one_more
+        && members.len() < MAX_OPEN
+        && view.ledger.records.len() < MAX_RECORDS
+        && members.iter().all(|record| batch::is_of_batch(record) && is_tried(record))
+}
+
+/// Returns the OSDs of the host that share no PG with those in progress, stay on their devices, and are of a
+/// kind that may be migrated in parallel.
+fn others_of(host: &String, members: &[&Record], view: View<'_>) -> Vec<(OsdId, Class)> {
+    let host_of = |osd| view.slot(osd).and_then(|slot| slot.crush.as_ref()?.host());
+    let mut found = candidates_among(view, |osd| passes(Guard::BatchOneHost, host_of(osd) == Some(host)));
+    found.retain(|(osd, class)| {
+        let kind = classify::target_of(*osd, view.seen).map(|target| batch::kind(class, &target));
+        kind.is_some_and(|kind| batch::is_tried(&kind, view))
             && !class.migrates().is_some_and(Kind::in_directory)
-            && classify::database_of(osd, view.seen).is_none()
-            && self.own.never(osd).is_none()
-            && view.ledger.refused(osd, &view.policy.run).is_none()
-            && changed(osd, view).is_none()
-            && !lacks_its_disk(osd, view)
+            && classify::database_of(*osd, view.seen).is_none()
+            && view.ledger.refused(*osd, &view.policy.run).is_none()
+            && changed(*osd, view).is_none()
+            && !lacks_its_disk(*osd, view)
+    });
+    if found.is_empty() {
+        return found;
     }
+    let (share, beside) = (Share::of(view), with_common_pgs(members, view));
+    found.retain(|(osd, _)| {
+        let together: Vec<OsdId> = members.iter().map(|record| record.osd).chain([*osd]).collect();
+        share.allows(&together) && !beside.contains(osd)
+    });
+    found
+}
+
+/// Returns the OSDs that have a PG in common with one of those in progress.
+fn with_common_pgs(members: &[&Record], view: View<'_>) -> BTreeSet<OsdId> {
+    let is_theirs = |(id, pg): &(&PgId, &Pg)| {
+        let of = |record: &&Record| record.pgs.contains(id) || is_on(record.osd, pg);
+        members.iter().any(of)
+    };
+    let theirs = view.seen.ceph.pgs.iter().filter(is_theirs);
+    theirs.flat_map(|(_, pg)| pg.up.union(&pg.acting)).copied().collect()
+}
+
+fn is_on(osd: OsdId, pg: &Pg) -> bool {
+    pg.up.contains(&osd) || pg.acting.contains(&osd)
 }

@@ -11,7 +11,12 @@ use crate::domain::view::View;
 
 /// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
 pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
-    let mut found = order::legacy(view);
+    candidates_among(view, |_| true)
+}
+
+/// Returns those of the OSDs to migrate that are meant, in order.
+pub(super) fn candidates_among(view: View<'_>, is_meant: impl Fn(OsdId) -> bool) -> Vec<(OsdId, Class)> {
+    let mut found = order::legacy(view, is_meant);
     found.retain(|(osd, _)| !removals::is_to_be_removed(*osd, view));
     found
 }

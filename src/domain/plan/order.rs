@@ -7,11 +7,14 @@ use crate::domain::view::View;
 
 /// Returns the selected OSDs without a record that would be migrated by their class, in order: one failure
 /// domain (host) after the other.
-pub(super) fn legacy(view: View<'_>) -> Vec<(OsdId, Class)> {
-    let is_free = |osd: OsdId| view.selects(osd) && !view.ledger.records.contains_key(&osd);
-    let mut found: Vec<_> = classify::classify(view.seen)
-        .into_iter()
-        .filter(|(osd, class)| class.migrates().is_some() && is_free(*osd))
+///
+/// `is_meant`: whether to consider an OSD. The class of no other one is computed.
+pub(super) fn legacy(view: View<'_>, is_meant: impl Fn(OsdId) -> bool) -> Vec<(OsdId, Class)> {
+    let is_free = |osd: OsdId| !view.ledger.records.contains_key(&osd) && view.selects(osd);
+    let slots = view.seen.ceph.slots.iter().filter(|(osd, _)| is_meant(**osd) && is_free(**osd));
+    let mut found: Vec<_> = slots
+        .map(|(osd, slot)| (*osd, classify::class_of(*osd, slot, view.seen)))
+        .filter(|(_, class)| class.migrates().is_some())
         .collect();
     found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
     found

@@ -26,6 +26,8 @@ pub struct Questions {
     pub bootstrap: bool,
     /// Whether to ask which options about recovery the config database has.
     pub recovery: bool,
+    /// Whether to ask how long OSDs need to commit writes.
+    pub commit_latency: bool,
     /// OSDs for `osd safe-to-destroy`.
     pub safe_to_destroy: BTreeSet<OsdId>,
     /// OSD to be marked out, for a forecast.
@@ -69,6 +71,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         auth: open,
         bootstrap: bootstrap::is_asked_for(ledger),
         recovery,
+        commit_latency: policy.max_commit_latency.is_some(),
         safe_to_destroy: steps.iter().filter_map(Step::asks_safe_to_destroy).collect(),
         emptiable: match steps.as_slice() {
             [] if !removable.is_empty() => None,

@@ -40,7 +40,7 @@ pub fn all(view: View<'_>) -> Vec<(OsdId, Cause, RemovalRequest)> {
 
 /// Returns the OSDs that are migrated if they are not removed for want of a disk.
 fn migrated(view: View<'_>) -> Vec<(OsdId, Class)> {
-    let mut found = order::legacy(view);
+    let mut found = order::legacy(view, |_| true);
     found.retain(|(osd, _)| view.removal_request(*osd).is_none() && cause(*osd, view).is_none());
     found
 }

@@ -101,30 +101,36 @@ pub(super) fn host(n: usize) -> String {
     format!("h{}", n + 1)
 }
 
+/// Returns Ceph of an empty cluster.
+fn ceph() -> Ceph {
+    Ceph {
+        fsid: cluster(),
+        epoch: Epoch(10),
+        flags: BTreeSet::new(),
+        health: BTreeSet::new(),
+        releases: Releases::One,
+        nearfull_ratio: 8500,
+        pools: Shared::default(),
+        slots: Shared::default(),
+        pgs: Shared::default(),
+        upmaps: Vec::new(),
+        ok_to_stop: BTreeMap::new(),
+        auth: BTreeMap::new(),
+        bootstrap: Some(true),
+        recovery: Some(RecoveryConfig::default()),
+        commit_latency: None,
+        safe_to_destroy: BTreeMap::new(),
+        empty_hosts: BTreeSet::new(),
+        emptiable: BTreeMap::new(),
+    }
+}
+
 impl Shape {
     /// Returns the world of this shape: everything up and clean, Rook's operator at 0 replicas, confirmed.
     pub fn world(&self) -> World {
         let mut world = World {
             at: DateTime::<Utc>::from_timestamp(1_790_000_000, 0).unwrap_or_default(),
-            ceph: Ceph {
-                fsid: cluster(),
-                epoch: Epoch(10),
-                flags: BTreeSet::new(),
-                health: BTreeSet::new(),
-                releases: Releases::One,
-                nearfull_ratio: 8500,
-                pools: Shared::default(),
-                slots: Shared::default(),
-                pgs: Shared::default(),
-                upmaps: Vec::new(),
-                ok_to_stop: BTreeMap::new(),
-                auth: BTreeMap::new(),
-                bootstrap: Some(true),
-                recovery: Some(RecoveryConfig::default()),
-                safe_to_destroy: BTreeMap::new(),
-                empty_hosts: BTreeSet::new(),
-                emptiable: BTreeMap::new(),
-            },
+            ceph: ceph(),
             marked_new: BTreeSet::new(),
             out_from: BTreeMap::new(),
             kube: kube(),

@@ -13,7 +13,7 @@ pub(crate) mod recovery;
 mod removal;
 pub(crate) mod scrubs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate_core::domain::act::{Act, CephAct};
 use osd_migrate_core::domain::classify::{self, Class};
@@ -259,12 +259,20 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
     let is_confirmed = record.is_removal() || policy.is_confirmed(&kube.declaration);
     let why = [
         (!policy.is_open_at(before.world.at), "outside of the window"),
+        (commits_slowly(&before.world, policy), "though the OSDs need longer to commit a write than allowed"),
         (!is_confirmed, "without confirmation"),
         (record.is_removal() && !policy.removes(), "by a run that removes nothing"),
         (kube.control.is_some(), "though a person paused or cancelled"),
         (quarantined > 1, "though more OSDs failed than the failure limit allows"),
     ];
     why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("P12: {new} was started {why}"))
+}
+
+/// Returns whether every OSD needs longer to commit a write than the policy allows.
+fn commits_slowly(world: &World, policy: &Policy) -> bool {
+    let latencies = world.ceph.commit_latency.iter().flat_map(BTreeMap::values);
+    let is_slow = |limit| latencies.clone().next().is_some() && latencies.clone().all(|of| *of > limit);
+    policy.max_commit_latency.is_some_and(is_slow)
 }
 
 /// Checks that no record is lost, that a closed OSD is as it was before (P4), and that nothing of

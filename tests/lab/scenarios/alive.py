@@ -3,7 +3,8 @@
 On one cluster: a dead OSD, a cordoned node, a tenant at its quota, a disk without a name under
 /dev/disk/by-id, PGs that merge and are repaired while OSDs are stopped; then a new OSD whose init
 container fails repeatedly. With --full also ten stops during merges and repairs under `rados bench`,
-and a node that is lost during a rebuild.
+none of them while the OSDs need longer to commit a write than the run allows, and a node that is lost
+during a rebuild.
 """
 
 import subprocess
@@ -134,6 +135,7 @@ def merges_and_repairs(world):
     pg_num, low, high = 0, 16, 48
     sick.merging_pool(world, high)
     repairs, bench = sick.repair_continuously(world), start_bench(world)
+    clients_first(world)
     job, done = world.start("merges", RUN), set()
     while not world.result(job):
         for osd, record in world.records().items():
@@ -150,6 +152,15 @@ def merges_and_repairs(world):
     )
     world.expect_migrated(before, fsids, range(TEN))
     world.say(f"{TEN} stops during merges, repairs and rados bench: none was reverted")
+
+
+def clients_first(world):
+    """Checks that a run with a limit below what the disks can do starts no OSD, and says so."""
+    job = world.start("clients-first", [*RUN, "--max-commit-latency", "1ms"])
+    log = world.until("the run to wait", 60, lambda: "[commit-latency]" in world.log(job) and world.log(job))
+    assert not world.records() and world.result(job) is None, log
+    world.delete(job)
+    world.say(next(line for line in reversed(log.splitlines()) if "[commit-latency]" in line)[:300])
 
 
 def start_bench(world):

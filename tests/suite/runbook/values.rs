@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use osd_migrate::ceph::CephError;
 use osd_migrate::domain::classify::{PvcRefusal, Refusal};
@@ -111,6 +112,8 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::Paused { since },
         Reason::Cancelled { since },
         Reason::OutsideWindow { windows: "22:00-05:00".parse().unwrap(), opens_at: since },
+        Reason::CommitLatency { median: Duration::from_millis(63), limit: Duration::from_millis(50) },
+        Reason::CommitLatencyUnknown { osd },
         Reason::FailureLimit { quarantined: BTreeSet::from([OsdId(3), osd]) },
         Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
         Reason::DisksNotInspected { node: node.clone(), why: None },

@@ -97,6 +97,7 @@ pub(crate) fn observation() -> Observation {
             auth: osds().map(|osd| (osd, true)).collect(),
             bootstrap: Some(true),
             recovery: None,
+            commit_latency: None,
             safe_to_destroy: BTreeMap::new(),
             emptiable: BTreeMap::new(),
         },
