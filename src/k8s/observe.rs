@@ -84,7 +84,7 @@ impl K8s {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let pods = self.kind::<ApiPod>();
         tokio::try_join!(
-            deployments.list(selector, |d| Some(parse_daemon(d))),
+            deployments.list_as(selector, |deployment| Some(parse_daemon(&deployment))),
             pods.list(selector, |pod| osd_pod(&pod)),
         )
     }
@@ -144,7 +144,7 @@ impl K8s {
     /// Returns the fsids that the Deployments of the OSDs start: a request for another one is void.
     pub async fn deployed_fsids(&self) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        let parsed = deployments.list(OSDS, |d| Some(parse_daemon(d))).await?;
+        let parsed = deployments.list_as(OSDS, |deployment| Some(parse_daemon(&deployment))).await?;
         let parsed = parsed.into_iter().flatten();
         Ok(parsed.filter_map(|parsed| Some((parsed.osd, parsed.daemon.fsid?))).collect())
     }

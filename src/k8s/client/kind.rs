@@ -13,7 +13,7 @@ use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy,
 };
-use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Resource};
+use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Request, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::k8s::client::access::{FIELD_MANAGER, K8s};
 use crate::k8s::client::call::Call;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::client::page;
 
 /// Number of objects in one page of a list: it bounds the memory that a cluster of many thousand OSDs needs.
 const PAGE: u32 = 500;
@@ -103,7 +104,7 @@ impl K8s {
 
 impl<K> Kind<'_, K>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
     fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
         Call {
@@ -162,6 +163,15 @@ where
         self.list_by(params, project).await
     }
 
+    /// Does the same, and parses the objects as another type: with fewer fields, or as they are on the wire.
+    pub(crate) async fn list_as<I: DeserializeOwned, T>(
+        &self,
+        selector: &str,
+        project: impl FnMut(I) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        self.list_by(ListParams::default().labels(selector), project).await
+    }
+
     /// Reads all objects that a field selector selects (`reason=ReconcileSkipped`).
     pub(crate) async fn list_where<T>(
         &self,
@@ -171,22 +181,34 @@ where
         self.list_by(ListParams::default().fields(fields), project).await
     }
 
-    async fn list_by<T>(
+    async fn list_by<I: DeserializeOwned, T>(
         &self,
         params: ListParams,
-        mut project: impl FnMut(K) -> Option<T>,
+        mut project: impl FnMut(I) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
         let mut params = params.limit(PAGE);
         let mut all = Vec::new();
         loop {
-            let page = self.answer(self.call("list", None), self.api.list(&params)).await?;
-            let next = page.metadata.continue_;
-            all.extend(page.items.into_iter().filter_map(&mut project));
-            match next.filter(|token| !token.is_empty()) {
+            let page = self.page(&params, &mut project);
+            let (items, next) = self.answer(self.call("list", None), page).await?;
+            all.extend(items);
+            match next {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(all),
             }
         }
+    }
+
+    /// Reads a page, and returns its objects, reduced, and the token of the next page.
+    async fn page<I: DeserializeOwned, T>(
+        &self,
+        params: &ListParams,
+        project: impl FnMut(I) -> Option<T>,
+    ) -> kube::Result<(Vec<T>, Option<String>)> {
+        let request =
+            Request::new(self.api.resource_url()).list(params).map_err(kube::Error::BuildRequest)?;
+        let text = self.k8s.client.request_text(request).await?;
+        page::parse(&text, project).map_err(kube::Error::SerdeError)
     }
 
     /// Returns the names of all objects that a label selector selects.
@@ -325,7 +347,7 @@ impl Kind<'_, DynamicObject> {
 
 impl<K> Kind<'_, K>
 where
-    K: Clone + DeserializeOwned + Debug + Serialize,
+    K: Resource + Clone + DeserializeOwned + Debug + Serialize,
 {
     /// Creates an object.
     pub(crate) async fn create(&self, name: &str, object: &K) -> Result<K, K8sError> {

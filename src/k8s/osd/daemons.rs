@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::DynamicObject;
-use serde_json::Value;
 
 use crate::domain::observation::{Daemon, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
+use crate::k8s::client::page::Raw;
 use crate::k8s::osd::daemon;
 use crate::k8s::pods;
 
@@ -70,8 +69,8 @@ pub(crate) fn daemons(
 }
 
 /// Parses the Deployment of an OSD.
-pub(crate) fn parse_daemon(deployment: DynamicObject) -> Result<daemon::Parsed, String> {
-    daemon::parse(&serde_json::to_value(deployment).unwrap_or(Value::Null))
+pub(crate) fn parse_daemon(Raw(deployment): &Raw) -> Result<daemon::Parsed, String> {
+    daemon::parse(deployment)
 }
 
 /// Reads a pod of an OSD; none if it is terminal.
@@ -93,7 +92,7 @@ mod tests {
     fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
         let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
             "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": hostname}}}}});
-        parse_daemon(serde_json::from_value(object).unwrap())
+        parse_daemon(&serde_json::from_value(object).unwrap())
     }
 
     fn api_pod(name: &str, id: &str, phase: &str) -> Option<OsdPod> {
@@ -153,7 +152,7 @@ mod tests {
     fn node_of_a_portable_osd_is_that_of_the_pod_that_stays() {
         let portable = || {
             let object = json!({"metadata": {"name": "rook-ceph-osd-1", "labels": {"ceph-osd-id": "1"}}});
-            vec![parse_daemon(serde_json::from_value(object).unwrap())]
+            vec![parse_daemon(&serde_json::from_value(object).unwrap())]
         };
         let pod = |name: &str, node: Option<&str>, is_deleted: bool| {
             let pod = Pod {
