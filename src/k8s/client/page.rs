@@ -1,6 +1,6 @@
 //! A page of a list whose objects are reduced one by one while the text is parsed.
 //!
-//! 500 Deployments are 14 MB of text, and parsed completely ten times as much.
+//! 250 Deployments are 7 MB of text, and parsed completely several times as much.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// Parses a page, and returns what `project` makes of its objects, and the token of the next page.
 pub(super) fn parse<I, T>(
-    text: &str,
+    text: &[u8],
     mut project: impl FnMut(I) -> Option<T>,
 ) -> serde_json::Result<(Vec<T>, Option<String>)>
 where
@@ -19,7 +19,7 @@ where
 {
     let (mut all, mut next) = (Vec::new(), None);
     let take = |object: I| all.extend(project(object));
-    let mut parser = serde_json::Deserializer::from_str(text);
+    let mut parser = serde_json::Deserializer::from_slice(text);
     parser.deserialize_map(Page { next: &mut next, take, of: PhantomData })?;
     parser.end()?;
     Ok((all, next.filter(|token: &String| !token.is_empty())))
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn parsed(list: &Value) -> serde_json::Result<(Vec<Value>, Option<String>)> {
-        parse(&list.to_string(), |Raw(object)| (object["spec"] != json!(0)).then_some(object))
+        parse(list.to_string().as_bytes(), |Raw(object)| (object["spec"] != json!(0)).then_some(object))
     }
 
     #[test]
@@ -187,6 +187,6 @@ mod tests {
         {
             assert!(parsed(&wrong).is_err(), "{wrong}");
         }
-        assert!(parse::<Raw, ()>("{\"items\": [], ", |_| None).is_err(), "cut off");
+        assert!(parse::<Raw, ()>(b"{\"items\": [], ", |_| None).is_err(), "cut off");
     }
 }
