@@ -13,7 +13,7 @@ const FLAGS: [&str; 4] = ["norecover", "nobackfill", "norebalance", "pause"];
 ///
 /// The most certain cause comes first. The last one is a guess.
 pub fn cause(osd: OsdId, seen: &Observation) -> String {
-    let is_its = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+    let is_its = |pg: &Pg| pg.is_on(osd);
     let its: Vec<(&PgId, &Pg)> = seen.ceph.pgs.iter().filter(|(_, pg)| is_its(pg)).collect();
     let unclean: Vec<(&PgId, &Pg)> =
         its.iter().copied().filter(|(_, pg)| !pg.state.contains("clean")).collect();

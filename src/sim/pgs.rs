@@ -305,7 +305,7 @@ impl World {
     ///
     /// An unknown id is safe to destroy. Of an OSD that is up and out, the mgr forgets what it stores.
     pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
-        let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+        let maps = |pg: &Pg| pg.is_on(osd);
         let is_known = |slot: &Slot| slot.is_in || !slot.up;
         let passes =
             |slot: &Slot| is_known(slot) && slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());

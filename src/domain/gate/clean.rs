@@ -120,7 +120,7 @@ pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> boo
 /// If the PG shares the OSD, another replica must certainly be good: the PG may be moving, but in no other
 /// unclean state.
 pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
-    let shares = pg.up.contains(&osd) || pg.acting.contains(&osd);
+    let shares = pg.is_on(osd);
     let moves = accepted.moving && passes(Guard::OnlyMoving, only_moves(pg) && has_all_replicas(pg, ceph));
     moves || is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))
 }

@@ -13,8 +13,7 @@ use crate::domain::policy::Accepted;
 
 /// Returns the PGs that are to be placed on the OSD, or that the OSD serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
-    let passes = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-    seen.ceph.pgs.iter().filter(|(_, pg)| passes(pg)).map(|(id, _)| id.clone()).collect()
+    seen.ceph.pgs.iter().filter(|(_, pg)| pg.is_on(osd)).map(|(id, _)| id.clone()).collect()
 }
 
 /// Returns the number of replicas or chunks of a PG; 0 if its pool is not known.
@@ -66,7 +65,7 @@ pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> 
 
 /// Returns the gate that is shut while a PG forbids a stop of this OSD.
 pub(super) fn clean_for(osd: OsdId, accepted: &Accepted, ceph: &Ceph) -> Gate {
-    let is_elsewhere = |pg: &Pg| !pg.up.contains(&osd) && !pg.acting.contains(&osd);
+    let is_elsewhere = |pg: &Pg| !pg.is_on(osd);
     let is_of_batch =
         |id: &PgId, pg: &Pg| is_elsewhere(pg) && lacks_only_theirs(&accepted.missing, (id, pg), ceph);
     clean_but_for(|id, pg| allows(accepted, osd, pg, ceph) || is_of_batch(id, pg), ceph)

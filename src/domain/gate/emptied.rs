@@ -27,7 +27,7 @@ pub fn emptiable(osd: OsdId, seen: &Observation) -> Gate {
 /// replicas without it. CRUSH must also place no data on it: statistics lag, the osdmap does not.
 pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
     let needs = ceph.pgs.iter().find(|(_, pg)| {
-        let names = pg.up.contains(&osd) || pg.acting.contains(&osd);
+        let names = pg.is_on(osd);
         names || !has_all_replicas(pg, ceph)
     });
     first_not_open([

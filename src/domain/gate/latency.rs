@@ -12,8 +12,8 @@ use crate::domain::view::View;
 pub(super) fn commit_latency(view: View<'_>) -> Gate {
     let Some(limit) = view.policy.max_commit_latency else { return Gate::Open };
     let Some(known) = view.seen.ceph.commit_latency.as_ref() else { return Gate::Unknown(Reason::NotAsked) };
-    let up = view.seen.ceph.slots.iter().filter(|(_, slot)| slot.up);
-    if let Some((osd, _)) = up.into_iter().find(|(osd, _)| !known.contains_key(osd)) {
+    let mut slots = view.seen.ceph.slots.iter();
+    if let Some((osd, _)) = slots.find(|(osd, slot)| slot.up && !known.contains_key(osd)) {
         return Gate::Unknown(Reason::CommitLatencyUnknown { osd: *osd });
     }
     let median = median(known.values().copied());

@@ -14,7 +14,7 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
     match precondition {
         DataPrecondition::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
         DataPrecondition::CleanFor { osd, accepted } => {
-            let shares = |pg: &Pg| pg.up.contains(osd) || pg.acting.contains(osd);
+            let shares = |pg: &Pg| pg.is_on(*osd);
             let is_concerned = |id: &PgId| !accepted.any || ceph.pgs.get(id).is_some_and(shares);
             first_not_open([fresh(is_concerned, ceph), clean_for(*osd, accepted, ceph)])
         }

@@ -230,6 +230,11 @@ pub struct Pg {
 }
 
 impl Pg {
+    /// Returns whether the PG is on the OSD, or should be.
+    pub fn is_on(&self, osd: OsdId) -> bool {
+        self.up.contains(&osd) || self.acting.contains(&osd)
+    }
+
     /// Returns the bytes of one replica, or of one chunk of an erasure coded PG.
     pub fn bytes_on_each(&self, pools: &BTreeMap<u64, Pool>) -> u64 {
         let chunks = pools.get(&self.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);

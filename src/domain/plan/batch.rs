@@ -109,13 +109,9 @@ fn others_of(host: &String, members: &[&Record], view: View<'_>) -> Vec<(OsdId, 
 /// Returns the OSDs that have a PG in common with one of those in progress.
 fn with_common_pgs(members: &[&Record], view: View<'_>) -> BTreeSet<OsdId> {
     let is_theirs = |(id, pg): &(&PgId, &Pg)| {
-        let of = |record: &&Record| record.pgs.contains(id) || is_on(record.osd, pg);
+        let of = |record: &&Record| record.pgs.contains(id) || pg.is_on(record.osd);
         members.iter().any(of)
     };
     let theirs = view.seen.ceph.pgs.iter().filter(is_theirs);
     theirs.flat_map(|(_, pg)| pg.up.union(&pg.acting)).copied().collect()
-}
-
-fn is_on(osd: OsdId, pg: &Pg) -> bool {
-    pg.up.contains(&osd) || pg.acting.contains(&osd)
 }
