@@ -160,9 +160,7 @@ where
         selector: &str,
         project: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        let label_selector = (!selector.is_empty()).then(|| selector.to_owned());
-        let params = ListParams { label_selector, ..ListParams::default() };
-        self.list_by(params, project).await
+        self.list_as(selector, project).await
     }
 
     /// Does the same, and parses the objects as another type: with fewer fields, or as they are on the wire.
@@ -171,7 +169,9 @@ where
         selector: &str,
         project: impl FnMut(I) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        self.list_by(ListParams::default().labels(selector), project).await
+        let label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let params = ListParams { label_selector, ..ListParams::default() };
+        self.list_by(params, project).await
     }
 
     /// Reads all objects that a field selector selects (`reason=ReconcileSkipped`).

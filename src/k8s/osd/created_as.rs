@@ -12,6 +12,7 @@ use crate::domain::osd::OsdFsid;
 use crate::domain::undeclared::CreatedAs;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::client::page::Raw;
 use crate::k8s::osd::daemon::fsid_of;
 use crate::k8s::osd::fields::env;
 
@@ -31,9 +32,8 @@ impl K8s {
         hostnames: impl IntoIterator<Item = &'a String>,
     ) -> Result<CreatedAs, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        let of_deployments = deployments
-            .list("app=rook-ceph-osd", |deployment| of_deployment(&serde_json::to_value(deployment).ok()?))
-            .await?;
+        let of_deployments =
+            deployments.list_as("app=rook-ceph-osd", |Raw(deployment)| of_deployment(&deployment)).await?;
         let mut found = CreatedAs::new();
         let mut add = |(fsid, name)| {
             found.entry(fsid).or_default().insert(name);

@@ -5,7 +5,6 @@ scheduler knows the pods, so nothing starts. Two OSDs are migrated, one before a
 scenario fails if a run then needs 100 MiB of memory. It prints the rest: commands, requests and CPU time.
 """
 
-import copy
 import json
 import queue
 import re
@@ -138,8 +137,6 @@ def of_pod(item, number):
     found = of_osd(item, number)
     found["metadata"]["name"] = f"rook-ceph-osd-{number}-0"
     found["metadata"].pop("ownerReferences", None)  # the ReplicaSet would delete it
-    spec = copy.deepcopy(found["spec"])
-    spec.pop("nodeName", None)
-    spec["schedulerName"] = "nobody"
-    found["spec"] = spec
+    found["spec"].pop("nodeName", None)
+    found["spec"]["schedulerName"] = "nobody"
     return found
