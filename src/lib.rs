@@ -46,6 +46,7 @@
 //! | `telemetry` | logs as JSON, metrics, traces; off by default |
 //! | `failpoint` | test builds only: stops the process at a named place |
 
+mod before;
 pub mod ceph;
 pub mod cli;
 pub mod cluster_status_writer;

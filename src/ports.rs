@@ -48,6 +48,12 @@ pub trait Cluster {
         &mut self,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
+    /// Asks the questions that follow from an observation again, because the ledger was saved since.
+    fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> impl Future<Output = Result<Observation, Failure>>;
     /// Observes what changes while a run waits; the rest is of the last observation.
     ///
     /// A run may only wait by it. `in_progress`: OSDs of which nothing may be old. `None`: a complete

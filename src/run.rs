@@ -1,15 +1,18 @@
 //! The only loop, and the only sleep. An iteration observes everything, decides, does one thing, reports it,
 //! and forgets it. Starting a run is therefore the same as resuming one.
 //!
-//! While a run waits, it observes a part (`docs/development/adr/0041-partial-observations.md`).
+//! While a run waits, it observes a part (`docs/development/adr/0041-partial-observations.md`). After a save
+//! of its own, it has the observation of that save (`before.rs`).
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use crate::before::{Before, Save};
 use crate::domain::act::{Act, CephAct};
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::next::{Halt, Next, Summary};
+use crate::domain::next::{Halt, Next, Saving, Summary};
+use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
@@ -93,15 +96,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let mut blind = 0;
         let mut done_at = self.clock.now();
         // According to the last ledger that was read.
-        let (mut stopped, mut waits) = (Vec::new(), false);
+        let (mut stopped, mut before) = (Vec::new(), Before::Other);
         loop {
             let began = self.clock.now();
-            let iteration = self.iteration(policy, &mut stopped, waits).await;
-            waits = matches!(iteration, Ok(Iteration::Pause));
+            let iteration = self.iteration(policy, &mut stopped, before).await;
+            before = Before::Other;
             match iteration {
-                Ok(Iteration::Again) => (blind, done_at) = (0, self.clock.now()),
+                Ok(Iteration::Again(saved)) => {
+                    (blind, done_at) = (0, self.clock.now());
+                    before = saved.map_or(Before::Other, Before::Saved);
+                }
                 Ok(Iteration::Pause) => {
-                    blind = 0;
+                    (blind, before) = (0, Before::Waited);
                     let now = self.clock.now();
                     self.clock.sleep(pause(now - done_at, now - began)).await;
                 }
@@ -157,13 +163,12 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
 
     /// Loads, observes, decides, does one thing, and reports it.
     ///
-    /// `waits`: the iteration before did nothing, so that this one may find by a partial observation that the
-    /// run still waits.
+    /// If the iteration before waited, this one may find by a partial observation that the run still waits.
     async fn iteration(
         &mut self,
         policy: &Policy,
         stopped: &mut Vec<Stopped>,
-        waits: bool,
+        before: Before,
     ) -> Result<Iteration, RunError> {
         match self.lease.acquire().await.map_err(RunError::Observe)? {
             Tenure::Mine => {}
@@ -179,11 +184,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
         let crash_loop = plan::crash_loop(policy, &ledger);
-        if waits && crash_loop.is_none() && self.still_waits(policy, &ledger).await? {
+        let waited = matches!(before, Before::Waited);
+        if waited && crash_loop.is_none() && self.still_waits(policy, &ledger).await? {
             return Ok(Iteration::Pause);
         }
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
-        let seen = match (self.cluster.observe(ask).await, &crash_loop) {
+        let observed = match before.observation(&ledger, self.clock.now()) {
+            Some(same) => self.cluster.ask_again(same, ask).await,
+            None => self.cluster.observe(ask).await,
+        };
+        let seen = match (observed, &crash_loop) {
             (Ok(seen), _) => seen,
             (Err(_), Some(halt)) => return Ok(self.halted(halt.clone()).await),
             (Err(failure), None) => return Err(RunError::Observe(failure)),
@@ -193,19 +203,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             None => plan::plan(policy, &ledger, &seen),
         };
         match next {
-            Next::Save { ledger: new, osd, why } => {
-                #[cfg(feature = "failpoint")]
-                crate::failpoint::pause_at(&format!("save-{}", why.code()));
-                let closed = osd.filter(|osd| !new.records.contains_key(osd));
-                self.write_history(closed.and_then(|osd| ledger.records.get(&osd))).await;
-                match self.store.save(&new, version).await.map_err(RunError::Observe)? {
-                    Saved::Stored => {
-                        self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
-                    }
-                    Saved::Conflict => self.audience.report(Event::Conflict).await,
-                }
-                Ok(Iteration::Again)
-            }
+            Next::Save { ledger: new, osd, why } => self.save((ledger, version), (new, osd, why), seen).await,
             Next::Do(act) => {
                 #[cfg(feature = "failpoint")]
                 crate::failpoint::pause_before("", &act);
@@ -222,6 +220,29 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Ok(Iteration::End(End::Finished(summary)))
             }
             Next::Halt(halt) => Ok(self.halted(halt).await),
+        }
+    }
+
+    /// Saves the ledger in place of the one that was loaded, and reports it.
+    async fn save(
+        &mut self,
+        (ledger, version): (Ledger, L::Version),
+        (new, osd, why): (Ledger, Option<OsdId>, Saving),
+        seen: Observation,
+    ) -> Result<Iteration, RunError> {
+        #[cfg(feature = "failpoint")]
+        crate::failpoint::pause_at(&format!("save-{}", why.code()));
+        let closed = osd.filter(|osd| !new.records.contains_key(osd));
+        self.write_history(closed.and_then(|osd| ledger.records.get(&osd))).await;
+        match self.store.save(&new, version).await.map_err(RunError::Observe)? {
+            Saved::Stored => {
+                self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
+                Ok(Iteration::Again(Some(Box::new(Save { ledger: new, seen }))))
+            }
+            Saved::Conflict => {
+                self.audience.report(Event::Conflict).await;
+                Ok(Iteration::Again(None))
+            }
         }
     }
 
@@ -262,7 +283,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match self.cluster.act(&act).await {
             Ok(()) => {
                 self.audience.report(Event::Done(&act)).await;
-                Ok(Iteration::Again)
+                Ok(Iteration::Again(None))
             }
             // The act is never retried here: the next observation decides.
             Err(failure) => {
@@ -287,7 +308,8 @@ fn pause(idle: TimeDelta, took: TimeDelta) -> Duration {
 
 /// Result of an iteration.
 enum Iteration {
-    Again,
+    /// It has done something; if that was a save, with what it saved.
+    Again(Option<Box<Save>>),
     Pause,
     End(End),
 }

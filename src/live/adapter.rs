@@ -123,7 +123,14 @@ impl Live {
     ) -> Result<Observation, Failure> {
         kube.pdb_rejected = self.pdb_rejected();
         self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
-        let mut seen = Observation { at: now(), ceph, kube };
+        self.answered(Observation { at: now(), ceph, kube }, ask).await
+    }
+
+    async fn answered(
+        &mut self,
+        mut seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
         let questions = ask(&seen);
         self.ask(&questions, &mut seen).await?;
         Ok(seen)
@@ -307,6 +314,14 @@ impl Cluster for Live {
         let seen = self.joined(ceph, kube, ask).await?;
         self.kept = Some(Kept::of(&seen, Age::new(began, seen.at)));
         Ok(seen)
+    }
+
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        self.answered(seen.unanswered(), ask).await
     }
 
     async fn observe_partly(

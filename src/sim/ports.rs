@@ -153,6 +153,14 @@ impl Cluster for Runner {
         Ok(seen)
     }
 
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        Ok(self.sim.borrow().world.answered(seen.unanswered(), ask))
+    }
+
     async fn observe_partly(
         &mut self,
         in_progress: &BTreeSet<OsdId>,

@@ -185,12 +185,7 @@ impl World {
 
     /// Returns the observation without answers to questions.
     pub(super) fn unanswered(&self) -> Observation {
-        let mut ceph = self.ceph.clone();
-        ceph.auth.clear();
-        ceph.bootstrap = None;
-        ceph.recovery = None;
-        ceph.commit_latency = None;
-        Observation { at: self.at, ceph, kube: self.kube.clone() }
+        Observation { at: self.at, ceph: self.ceph.clone(), kube: self.kube.clone() }.unanswered()
     }
 
     /// Returns the observation with the answers to the questions that follow from it.

@@ -1,5 +1,6 @@
 //! One observation of the cluster: plain data, complete for one decision, comparable and ordered.
 
+mod answers;
 mod ceph;
 mod kubernetes;
 mod partial;

@@ -81,6 +81,17 @@ impl Cluster for Denying<'_> {
         self.runner.observe(ask).await
     }
 
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        if self.denies() && matches!(self.of, Of::Observations) {
+            return denied();
+        }
+        self.runner.ask_again(seen, ask).await
+    }
+
     async fn observe_partly(
         &mut self,
         in_progress: &BTreeSet<OsdId>,

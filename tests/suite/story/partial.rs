@@ -23,13 +23,31 @@ use super::play::{BY_HAND, FILESTORE, Log, Play};
 struct Noting {
     runner: Runner,
     is_complete: Rc<Cell<bool>>,
+    has_saved: Rc<Cell<bool>>,
     partial: Rc<Cell<u32>>,
+    complete: Rc<Cell<u32>>,
+    again: Rc<Cell<u32>>,
+}
+
+fn count(cell: &Cell<u32>) {
+    cell.set(cell.get() + 1);
 }
 
 impl Cluster for Noting {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        count(&self.complete);
         self.is_complete.set(true);
         self.runner.observe(ask).await
+    }
+
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        assert!(self.is_complete.get() && self.has_saved.take(), "the observation of no save is used again");
+        count(&self.again);
+        self.runner.ask_again(seen, ask).await
     }
 
     async fn observe_partly(
@@ -40,13 +58,13 @@ impl Cluster for Noting {
         let seen = self.runner.observe_partly(in_progress, ask).await?;
         if seen.is_some() {
             self.is_complete.set(false);
-            self.partial.set(self.partial.get() + 1);
+            count(&self.partial);
         }
         Ok(seen)
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        assert!(self.is_complete.get(), "by a partial observation: {act:?}");
+        assert!(self.is_complete.take(), "by a partial observation, or one with an act: {act:?}");
         self.runner.act(act).await
     }
 }
@@ -59,7 +77,8 @@ impl LedgerStore for Noting {
     }
 
     async fn save(&mut self, ledger: &Ledger, version: u64) -> Result<Saved, Failure> {
-        assert!(self.is_complete.get(), "saved by a partial observation");
+        assert!(self.is_complete.get(), "saved by a partial observation, or one with an act");
+        self.has_saved.set(true);
         self.runner.save(ledger, version).await
     }
 
@@ -72,7 +91,14 @@ impl LedgerStore for Noting {
 fn run_acts_and_saves_only_by_complete_observations() {
     let play = Play::new();
     let runner = Runner::new(&play.sim, None);
-    let noting = Noting { runner: runner.clone(), is_complete: Rc::default(), partial: Rc::default() };
+    let noting = Noting {
+        runner: runner.clone(),
+        is_complete: Rc::default(),
+        has_saved: Rc::default(),
+        partial: Rc::default(),
+        complete: Rc::default(),
+        again: Rc::default(),
+    };
     let mut ports = Ports {
         cluster: noting.clone(),
         store: noting.clone(),
@@ -87,6 +113,9 @@ fn run_acts_and_saves_only_by_complete_observations() {
     assert_eq!(end, Play::finished());
     play.assert_all_is_well();
     assert!(noting.partial.get() > 10, "{} partial observations", noting.partial.get());
+    // A third of what a run does are saves.
+    let (again, complete) = (noting.again.get(), noting.complete.get());
+    assert!(again > 10 && complete < 4 * again, "{complete} complete observations, {again} used again");
 }
 
 #[test]

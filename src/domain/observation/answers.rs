@@ -1,0 +1,24 @@
+//! Answers to the questions that follow from an observation.
+
+use std::collections::BTreeMap;
+
+use super::{Ceph, Kube, Observation};
+
+impl Observation {
+    /// Returns the observation without the answers.
+    #[must_use]
+    pub fn unanswered(self) -> Self {
+        let Self { at, ceph, kube } = self;
+        let ceph = Ceph {
+            ok_to_stop: BTreeMap::new(),
+            auth: BTreeMap::new(),
+            bootstrap: None,
+            recovery: None,
+            commit_latency: None,
+            safe_to_destroy: BTreeMap::new(),
+            emptiable: BTreeMap::new(),
+            ..ceph
+        };
+        Self { at, ceph, kube: Kube { admission: BTreeMap::new(), ..kube } }
+    }
+}
