@@ -1,10 +1,13 @@
 //! What the iteration before did, and what the next one has of it: after a save, the observation
 //! (`docs/development/adr/0048-one-observation-for-saves-and-an-act.md`).
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 
 /// Age up to which the observation of a save is used by the next iteration.
 ///
@@ -13,8 +16,25 @@ const SAME: TimeDelta = TimeDelta::seconds(5);
 
 /// Ledger that was saved, and the observation by which it was.
 pub(crate) struct Save {
-    pub(crate) ledger: Ledger,
-    pub(crate) seen: Observation,
+    ledger: Ledger,
+    seen: Observation,
+}
+
+impl Save {
+    /// Returns the save of a ledger for the next iteration; none if a stop or a destroy may follow from it.
+    ///
+    /// These two are decided by an observation that began after the save. A command that withdraws something
+    /// and then reads the ledger (`keep`) sees the save, or the run sees what it withdrew.
+    pub(crate) fn of(former: &Ledger, ledger: Ledger, seen: Observation) -> Option<Box<Self>> {
+        let goes_further = !past_the_intent(&ledger).is_subset(&past_the_intent(former));
+        (!goes_further).then(|| Box::new(Self { ledger, seen }))
+    }
+}
+
+/// Returns the OSDs that a run intends to stop, with whether they are down by it.
+fn past_the_intent(ledger: &Ledger) -> BTreeSet<(OsdId, bool)> {
+    let of = ledger.in_flight().filter(|record| record.stop_intended_at.is_some() || record.is_committed());
+    of.map(|record| (record.osd, record.is_committed())).collect()
 }
 
 /// What the iteration before did.
@@ -37,15 +57,18 @@ impl Before {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ledger::Record;
+    use crate::domain::next::Next;
     use crate::domain::plan;
+    use crate::domain::policy::Policy;
     use crate::sim::example;
 
     #[test]
     fn observation_of_a_save_is_used_again_only_with_its_ledger() {
         let seen = example::replicated().observe(|_| plan::Questions::default());
         let of = |ledger: Ledger, seconds: i64| {
-            let before = Before::Saved(Box::new(Save { ledger: Ledger::default(), seen: seen.clone() }));
-            before.observation(&ledger, seen.at + TimeDelta::seconds(seconds)).is_some()
+            let save = Save::of(&Ledger::default(), Ledger::default(), seen.clone()).unwrap();
+            Before::Saved(save).observation(&ledger, seen.at + TimeDelta::seconds(seconds)).is_some()
         };
         let mut other = Ledger::default();
         other.run.serial = 1;
@@ -57,5 +80,23 @@ mod tests {
         );
         let other = Before::Waited.observation(&Ledger::default(), seen.at);
         assert!(other.is_none() && Before::Other.observation(&Ledger::default(), seen.at).is_none());
+    }
+
+    #[test]
+    fn stop_and_destroy_are_decided_by_an_observation_after_the_save() {
+        let (policy, empty) = (Policy { confirmed: true, ..Policy::default() }, Ledger::default());
+        let seen = example::replicated().observe(|seen| plan::questions(&policy, &empty, seen));
+        let next = plan::plan(&policy, &empty, &seen);
+        let Next::Save { ledger: recorded, .. } = next else { panic!("{next:?}") };
+        let record = recorded.records.values().next().unwrap();
+        let intended = recorded.with(Record { stop_intended_at: Some(seen.at), ..record.clone() });
+        let down = recorded.with(Record {
+            stop_intended_at: Some(seen.at),
+            down_since: Some(seen.at),
+            ..record.clone()
+        });
+        let is_kept = |former: &Ledger, new: &Ledger| Save::of(former, new.clone(), seen.clone()).is_some();
+        assert!(is_kept(&empty, &recorded) && is_kept(&down, &recorded));
+        assert!(!is_kept(&recorded, &intended) && !is_kept(&intended, &down));
     }
 }

@@ -237,7 +237,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match self.store.save(&new, version).await.map_err(RunError::Observe)? {
             Saved::Stored => {
                 self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
-                Ok(Iteration::Again(Some(Box::new(Save { ledger: new, seen }))))
+                Ok(Iteration::Again(Save::of(&ledger, new, seen)))
             }
             Saved::Conflict => {
                 self.audience.report(Event::Conflict).await;

@@ -36,7 +36,13 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
     if let Err(error) = k8s.withdraw_requests(&withdrawn).await {
         return conflict(error, &k8s);
     }
-    let removal = |osd: &OsdId| ledger.records.get(osd).filter(|record| record.is_removal());
+    // A run that saved before the withdrawal that the OSD is down goes on.
+    let now = match Ledgers(Arc::clone(&k8s)).load().await {
+        Ok((now, _)) => now,
+        Err(error) => return not_loaded(&error),
+    };
+    let in_progress = |osd: &OsdId| now.records.get(osd).or_else(|| ledger.records.get(osd));
+    let removal = |osd: &OsdId| in_progress(osd).filter(|record| record.is_removal());
     let (late, kept): (Vec<OsdId>, Vec<OsdId>) =
         withdrawn.iter().partition(|osd| removal(osd).is_some_and(Record::is_committed));
     if !kept.is_empty() {

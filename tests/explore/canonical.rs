@@ -86,10 +86,13 @@ impl State {
         let kube = &mut self.world.kube;
         let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, run.fence_after);
         kube.skipped = (skipped < present).then_some(0);
-        // Without a fence it is never read.
-        kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
+        let is_fenced = kube.fence.is_some();
+        kube.fenced_at = kube.fenced_at.and_then(|at| {
+            // Without a fence, it only matters whether one was set after the save.
+            let was_set = after.is_some_and(|after| at >= after);
             let acknowledged = skipped.is_some_and(|skipped| skipped > at);
-            u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(acknowledged)
+            let of_this = u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(acknowledged);
+            if is_fenced { Some(of_this) } else { was_set.then_some(0) }
         });
         run.fence_after = after.map(|_| 0);
         if let Some((_, _, read)) = &mut self.frozen {

@@ -36,7 +36,7 @@ impl NeededFor<'_> {
     fn change(self, value: &str, view: View<'_>) -> Option<Next> {
         match view.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(value, view),
-            // The fence was removed: Rook's acknowledgement was for an earlier one.
+            // Not saved yet, or the fence was removed: Rook's acknowledgement was for an earlier one.
             None if !passes(Guard::FenceSavedFirst, is_saved(view)) => {
                 let mut ledger = view.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
@@ -87,8 +87,14 @@ impl NeededFor<'_> {
     }
 }
 
+/// Returns whether the ledger has the fence, and it was not set since.
+///
+/// A person who removes the label leaves the annotation. The fence is saved once more then, so that a frozen
+/// runner can't save an acknowledgement that was for the removed label.
 fn is_saved(view: View<'_>) -> bool {
-    view.our_fence().is_some() && !view.ledger.run.fence_acknowledged
+    let run = &view.ledger.run;
+    let was_set = run.fence_after.zip(view.seen.kube.fenced_at).is_some_and(|(after, at)| at >= after);
+    view.our_fence().is_some() && !run.fence_acknowledged && !was_set
 }
 
 /// Returns the next step until the fence is removed and its entry cleared; `None` if that is done.

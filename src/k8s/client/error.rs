@@ -268,3 +268,11 @@ impl K8sError {
             || matches!(self, Self::Conflict { .. } | Self::Other { code: 0 | 429 | 410, .. })
     }
 }
+
+/// Takes an existing object for a created one.
+pub(crate) fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
+    match created {
+        Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

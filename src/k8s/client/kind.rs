@@ -189,9 +189,10 @@ where
         mut project: impl FnMut(I) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
         let mut params = params.limit(PAGE);
-        let mut all = Vec::new();
+        // All pages have one buffer: one for each would leave holes between the objects that are kept.
+        let (mut all, mut text) = (Vec::new(), Vec::new());
         loop {
-            let page = self.page(&params, &mut project);
+            let page = self.page(&params, &mut text, &mut project);
             let (items, next) = self.answer(self.call("list", None), page).await?;
             all.extend(items);
             match next {
@@ -205,15 +206,16 @@ where
     async fn page<I: DeserializeOwned, T>(
         &self,
         params: &ListParams,
+        text: &mut Vec<u8>,
         project: impl FnMut(I) -> Option<T>,
     ) -> kube::Result<(Vec<T>, Option<String>)> {
         let request =
             Request::new(self.api.resource_url()).list(params).map_err(kube::Error::BuildRequest)?;
         // `request_text` would have the text three times.
         let mut stream = pin!(self.k8s.client.request_stream(request).await?);
-        let mut text = Vec::new();
-        stream.read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-        page::parse(&text, project).map_err(kube::Error::SerdeError)
+        text.clear();
+        stream.read_to_end(text).await.map_err(kube::Error::ReadEvents)?;
+        page::parse(text, project).map_err(kube::Error::SerdeError)
     }
 
     /// Returns the names of all objects that a label selector selects.
@@ -382,14 +384,6 @@ fn patch_params() -> PatchParams {
 
 fn post(dry_run: bool) -> PostParams {
     PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) }
-}
-
-/// Takes an existing object for a created one.
-pub(crate) fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
-    match created {
-        Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Converts an object to its type in the API.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::domain::osd::pvc::{KEY_IN_SECRET, key_secret};
 use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
-use crate::k8s::client::error::K8sError;
-use crate::k8s::client::kind::{there_already, typed};
+use crate::k8s::client::error::{K8sError, there_already};
+use crate::k8s::client::kind::typed;
 use crate::k8s::rook::ceph_cluster::owned_by;
 use crate::k8s::rook::mon_access::Key;
 

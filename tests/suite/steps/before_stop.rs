@@ -210,16 +210,23 @@ fn pgs_that_moved_after_the_intent_are_saved_again_before_stop() {
 fn fence_is_recorded_before_it_is_set_and_set_again_if_removed() {
     let bare = World::intended(OSD).with(|w| {
         w.ledger.run.fence = None;
-        w.seen.kube.fence = None;
+        (w.seen.kube.fence, w.seen.kube.fenced_at) = (None, None);
     });
     let recorded = bare.saved("fence");
     check!(recorded.plan(), Next::Do(Act::Kube(KubeAct::Fence { value, .. })) if Some(value) == recorded.ledger.run.fence.as_ref());
     // Every act from Stop to Deploy has the fence as its precondition.
-    for world in [World::intended(OSD), World::stopped(OSD), World::prepared(OSD).saved("new")] {
-        check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
+    let removed = |world: World, code: &str| {
+        let later = |w: &mut World| {
+            (w.seen.kube.fence, w.seen.kube.cluster_version) = (None, "1000".to_owned());
+        };
+        world.with(later).saved(code)
+    };
+    let intended = removed(World::intended(OSD), "fence");
+    check!(intended.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
+    let (stopped, rebuild) = (World::stopped(OSD), World::destroyed(OSD).saved("rebuild"));
+    for world in [stopped, rebuild, World::prepared(OSD).saved("new")] {
+        check!(removed(world, "fence-gone").plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     }
-    let rebuild = World::destroyed(OSD).saved("rebuild").with(|w| w.seen.kube.fence = None);
-    check!(rebuild.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
 }
 
 #[test]

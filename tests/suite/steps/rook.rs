@@ -58,7 +58,14 @@ fn removed_fence_is_set_and_acknowledged_again() {
     // Rook writes the CephCluster each minute, and an iteration may take longer: the fence is set all the
     // same (ADR 0024).
     let later = saved.with(|w| w.seen.kube.cluster_version = "9".to_owned());
-    check!(later.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
+    check!(later.clone().plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
+    // It was set on version 9, and a person removed the label before Rook acknowledged it: another runner may
+    // have seen the acknowledgement, and must not save it.
+    let removed = later.with(|w| {
+        w.seen.kube.cluster_version = "11".to_owned();
+        w.seen.kube.fenced_at = Some(9);
+    });
+    assert_eq!(removed.saved("fence").ledger.run.fence_after, Some(11));
 }
 
 #[test]
