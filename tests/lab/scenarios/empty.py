@@ -35,6 +35,9 @@ HEARD = 10
 # Seconds of a pause while it is empty.
 PAUSED = 15
 USUAL_RATIOS = ("0.85", "0.9")
+# Times the bytes that the OSD had: they move away and back. What a primary recovered after its last report is not counted
+# if another OSD is primary then: 1.85 to 1.93 were counted on a slow computer.
+LEAST, MOST = 1.7, 2.3
 
 
 def run(world):
@@ -242,7 +245,7 @@ def migrated(world, watch, before, fsids, meanwhile, fast=WPQ):
     expect_replicas(watch, at)
     expect_stopped_without_pg(world, watch, at)
     moved = watch.moved - moved
-    assert 1.9 * held < moved < 2.3 * held, f"moved: {moved / MIB:.1f} MiB, held: {held / MIB:.1f} MiB"
+    assert LEAST * held < moved < MOST * held, f"moved: {moved / MIB:.1f} MiB, held: {held / MIB:.1f} MiB"
     words = f"{held / MIB:.1f} MiB, and {moved / MIB:.1f} MiB were moved: {moved / held:.2f} times"
     world.say(f"osd.{OSD} had {words}")
     record = world.closed()[-1]
