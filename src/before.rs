@@ -1,4 +1,4 @@
-//! What the iteration before did, and what the next one has of it: after a save, the observation
+//! The iteration before, as far as it matters for the next one: after a save, its observation is used again
 //! (`docs/development/adr/0048-one-observation-for-saves-and-an-act.md`).
 
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn past_the_intent(ledger: &Ledger) -> BTreeSet<(OsdId, bool)> {
     of.map(|record| (record.osd, record.is_committed())).collect()
 }
 
-/// What the iteration before did.
+/// The iteration before.
 pub(crate) enum Before {
     Saved(Box<Save>),
     Waited,

@@ -51,11 +51,8 @@ pub(super) fn tried(world: &World) -> Ledger {
 
 /// Returns what goes wrong while two OSDs are migrated in parallel.
 fn faults(world: &World) -> Vec<Happening> {
-    deaths(world).into_iter().chain(faults_of_agents(world)).collect()
-}
-
-fn deaths(world: &World) -> Vec<Happening> {
-    deaths_of(&[FIRST, SECOND, PARTNER], world)
+    let deaths = deaths_of(&[FIRST, SECOND, PARTNER], world);
+    deaths.into_iter().chain(faults_of_agents(world)).collect()
 }
 
 fn partner_dies(world: &World) -> Vec<Happening> {

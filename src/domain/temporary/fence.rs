@@ -36,7 +36,7 @@ impl NeededFor<'_> {
     fn change(self, value: &str, view: View<'_>) -> Option<Next> {
         match view.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(value, view),
-            // Not saved yet, or the fence was removed: Rook's acknowledgement was for an earlier one.
+            // The fence is not saved yet, or was removed: Rook acknowledged an earlier one.
             None if !passes(Guard::FenceSavedFirst, is_saved(view)) => {
                 let mut ledger = view.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
