@@ -9,7 +9,8 @@ use super::act::DataPrecondition;
 use super::gate::{self, Gate, Reason};
 use super::guard::{Guard, is_out, passes};
 use super::inspection::RecordId;
-use super::observation::{Ceph, OkToStop, Slot, SlotState};
+use super::ledger::RecordedPvc;
+use super::observation::{Ceph, OkToStop, Pvc, Slot, SlotState};
 use super::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 use super::recovery::{RecoveryConfig, RecoveryOption};
 
@@ -64,6 +65,12 @@ pub fn in_place_of(found: Option<(&str, i64)>, expected: Option<(&str, i64)>) ->
 /// Returns whether an OSD that nothing starts may be started: its slot holds the expected fsid, and is down.
 pub fn to_start(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| passes(Guard::StartExpects, !slot.up && slot.fsid == Some(fsid)))
+}
+
+/// Returns whether the PVC of an OSD that is to be started is the recorded one, on the recorded
+/// PersistentVolume.
+pub fn to_start_on(recorded: &RecordedPvc, found: Option<&Pvc>) -> bool {
+    passes(Guard::StartsOnPvc, found.is_some_and(|pvc| recorded.is(pvc)))
 }
 
 /// Returns whether an OSD's Deployment may be changed, which recreates its pod.

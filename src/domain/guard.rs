@@ -77,6 +77,8 @@ guards! {
     OkToStop,
     /// Without the OSD, one more loss is survivable.
     Redundancy,
+    /// Emptying: the PGs that move have reported since the last start or end of their OSDs.
+    StatisticsOfThisMap,
     /// An OSD is marked out to be emptied only if each of its PGs finds another OSD, with space for it.
     CanBeEmptied,
     /// An OSD whose disk the CephCluster selects is not removed.
@@ -162,6 +164,8 @@ guards! {
     DeployReplaces,
     /// Deploy of a new OSD, Adopt: the slot holds the expected fsid, and is down.
     StartExpects,
+    /// Deploy of an OSD on PVCs: they are the recorded ones, on the recorded PersistentVolumes.
+    StartsOnPvc,
     /// Tolerate: an OSD that was down at the decision is still down.
     TolerateExpects,
     /// Stop: all PGs are clean, checked again right before.

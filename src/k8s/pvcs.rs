@@ -1,11 +1,14 @@
-//! PersistentVolumeClaims of OSDs. Pure except for the list.
+//! PersistentVolumeClaims of OSDs. Pure except for the reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
+use crate::domain::expect;
+use crate::domain::ledger::RecordedPvc;
 use crate::domain::observation::{BoundVolume, Daemon, Kube, Pvc};
 use crate::domain::osd::OsdId;
+use crate::domain::osd::pvc::PerPvc;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::local_volumes;
@@ -44,6 +47,35 @@ impl K8s {
         )?;
         let volumes = volumes.into_iter().collect();
         Ok(pvcs.iter().map(|pvc| named(pvc, &volumes)).collect())
+    }
+
+    /// Reads the PVCs of an OSD right before it is started, and checks that they are the recorded ones.
+    pub async fn expect_pvcs(&self, recorded: &PerPvc<RecordedPvc>) -> Result<(), K8sError> {
+        for (_, pvc) in recorded.iter() {
+            if !expect::to_start_on(pvc, self.pvc(&pvc.name).await?.as_ref()) {
+                let found = format!(
+                    "it is missing, was recreated, or is no longer on PersistentVolume {}",
+                    pvc.volume
+                );
+                return Err(K8sError::Unexpected {
+                    what: format!("persistentvolumeclaim/{}", pvc.name),
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one PVC with its PersistentVolume.
+    async fn pvc(&self, name: &str) -> Result<Option<Pvc>, K8sError> {
+        let Some(pvc) = self.kind::<PersistentVolumeClaim>().get_opt(name).await? else { return Ok(None) };
+        let volume = pvc.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).filter(|v| !v.is_empty());
+        let volume = match volume {
+            Some(volume) => self.cluster_kind::<PersistentVolume>().get_opt(volume).await?,
+            None => None,
+        };
+        let volumes = volume.map(|volume| bound(&volume)).map(|bound| (bound.name.clone(), bound));
+        Ok(Some(named(&pvc, &volumes.into_iter().collect()).1))
     }
 }
 

@@ -234,6 +234,9 @@ impl Live {
         if deploy.fresh.is_some() {
             self.expect_down(deploy).await?;
         }
+        if let Some(pvcs) = &deploy.pvcs {
+            self.k8s.expect_pvcs(pvcs).await.map_err(kube_failure)?;
+        }
         self.k8s.deploy(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
     }
 

@@ -355,9 +355,8 @@ impl World {
         if self.noise.refused.contains(&osd) {
             return refuse("a policy refuses it");
         }
-        if let Some(pvcs) = &deploy.pvcs {
-            self.pvcs.of.insert(osd, pvcs.clone());
-        }
+        self.expect_pvcs(deploy)?;
+        self.take_pvcs(deploy);
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])
     }

@@ -1,7 +1,10 @@
 //! New OSDs on PVCs in the simulation: the first inspection of their disks, and their Deployments.
 
 use crate::domain::act::{Deploy, Fresh};
+use crate::domain::expect::to_start_on;
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Proof};
+use crate::domain::ledger::RecordedPvc;
+use crate::domain::osd::pvc::PerPvc;
 use crate::domain::proof::pieces::PieceSeen;
 use crate::sim::agent;
 use crate::sim::world::World;
@@ -46,10 +49,17 @@ impl World {
         Err("the Deployment of the other OSD was recreated".to_owned())
     }
 
-    /// Notes the PVCs that the Deployment of a new OSD names.
-    pub(super) fn take_pvcs(&mut self, deploy: &Deploy) {
-        if let Some(pvcs) = &deploy.pvcs {
-            self.pvcs.of.insert(deploy.osd, pvcs.clone());
+    /// Checks that the PVCs are the recorded ones.
+    pub(super) fn expect_pvcs(&self, deploy: &Deploy) -> Result<(), String> {
+        let is_it = |pvc: &RecordedPvc| to_start_on(pvc, self.kube.pvcs.get(&pvc.name));
+        match deploy.pvcs.iter().flat_map(PerPvc::iter).find(|(_, pvc)| !is_it(pvc)) {
+            None => Ok(()),
+            Some((_, pvc)) => Err(format!("PVC {} is not the recorded one", pvc.name)),
         }
+    }
+
+    /// Notes the PVCs that the Deployment of an OSD names.
+    pub(super) fn take_pvcs(&mut self, deploy: &Deploy) {
+        self.pvcs.of.extend(deploy.pvc_names().map(|pvcs| (deploy.osd, pvcs)));
     }
 }

@@ -161,6 +161,7 @@ impl World {
         if !crate::domain::expect::in_place_of(found, expected) {
             return Err("the Deployment is not the observed one".to_owned());
         }
+        self.expect_pvcs(deploy)?;
         self.take_pvcs(deploy);
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::domain::forecast::is_known;
 use crate::domain::gate::names;
 use crate::domain::observation::{Emptiable, OkToStop, Pg, Pool, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId, Weight};
@@ -70,8 +71,16 @@ impl World {
 
     fn finds_places(&self, osds: &str, without: &Self) -> Emptiable {
         let is_short = |pg: &&PgId| without.up_set(pg).len() < self.up_set(pg).len();
+        let is_unknown = |pg: &PgId| {
+            let now = self.up_set(pg);
+            let known = self.ceph.pgs.get(pg);
+            without.up_set(pg) != now && known.is_some_and(|known| !is_known(&now, known, &self.ceph))
+        };
         match self.placements.keys().find(is_short) {
             Some(pg) => Emptiable::No(format!("without {osds}, PG {pg} finds too few OSDs")),
+            None if self.placements.keys().any(is_unknown) => {
+                Emptiable::Unknown("statistics are older than the last start of an OSD".to_owned())
+            }
             None if self.noise.no_space => {
                 Emptiable::No(format!("without {osds}, another OSD would be full"))
             }

@@ -145,7 +145,7 @@ fn searches() -> Vec<Search> {
     searches.extend(recovery::searches());
     searches.extend(batch::searches());
     searches.extend(scrubs::searches());
-    searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined()]);
+    searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined(), new_pvcs::recreated_late()]);
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());

@@ -12,16 +12,14 @@ use super::{agents, explore, explored, has_time, needs, nothing};
 const NEW: OsdId = OsdId(3);
 
 pub(super) const OF_A_DESTROYED_OSD: &str = "the Deployment of a destroyed OSD names the PVC";
+pub(super) const RECREATED_LATE: &str = "a PVC without an OSD is recreated, a late freeze";
 pub(super) const QUARANTINED: &str = "a new OSD on a PVC is quarantined";
 
 /// Returns what people and Rook do to the PVC and to the device behind it.
 fn people(world: &World) -> Vec<Happening> {
     let mut menu =
         vec![Happening::Unconfirmed, Happening::OthersFence, Happening::FlagSet, Happening::OperatorUp];
-    if world.pvcs.disks[example::NEW_PVC] != example::OTHER_DISK && world.is_unused(example::NEW_PVC) {
-        let (pvc, disk) = (example::NEW_PVC.to_owned(), example::OTHER_DISK.to_owned());
-        menu.push(Happening::Pvc(PvcChange::Recreated(pvc, disk)));
-    }
+    menu.extend(recreated(world));
     let disk = &world.disks[example::NEW_DISK];
     if disk.held_by.is_none() && !world.is_run(disk) {
         menu.push(Happening::DiskOverwritten(example::NEW_DISK.to_owned()));
@@ -39,6 +37,14 @@ fn people(world: &World) -> Vec<Happening> {
         ]);
     }
     menu
+}
+
+/// Returns the new PVC of the same name over another disk, while no pod uses the old one.
+fn recreated(world: &World) -> Vec<Happening> {
+    let can_be =
+        world.pvcs.disks[example::NEW_PVC] != example::OTHER_DISK && world.is_unused(example::NEW_PVC);
+    let (pvc, disk) = (example::NEW_PVC.to_owned(), example::OTHER_DISK.to_owned());
+    can_be.then_some(Happening::Pvc(PvcChange::Recreated(pvc, disk))).into_iter().collect()
 }
 
 fn everything(world: &World) -> Vec<Happening> {
@@ -59,6 +65,12 @@ fn failing() -> World {
 pub(super) fn of_a_destroyed_osd() -> Search {
     let world = example::pvc_of_a_destroyed_osd;
     Search { stays_shut: true, ..Search::new(OF_A_DESTROYED_OSD, world, nothing, (0, 0, 0)) }
+}
+
+/// Returns the search for a PVC that is recreated while a runner is frozen right before it starts the OSD.
+pub(super) fn recreated_late() -> Search {
+    let new = Search::new(RECREATED_LATE, example::pvc_without_osd, recreated, (1, 1, 0));
+    Search { freezes_late: true, ..new }
 }
 
 /// Returns the search for a PVC whose OSD is quarantined.
@@ -96,6 +108,8 @@ fn new_osd_with_a_database_on_a_pvc_survives_a_failing_agent() {
 #[test]
 fn guards_of_new_osds_on_pvcs_are_needed() {
     explored(&of_a_destroyed_osd());
+    explored(&recreated_late());
+    needs(recreated_late, &[Guard::StartsOnPvc]);
     needs(of_a_destroyed_osd, &[Guard::PvcUnused]);
     needs(quarantined, &[Guard::PvcOnce]);
 }

@@ -25,6 +25,8 @@ const OUT: &str = "down and out for two hours, a fault";
 const ALONE: &str = "removed";
 const TWO_REPLICAS: &str = "removed from two replicas, a fault";
 const AGENTS_FAIL: &str = "removed, and its agents fail";
+/// The death of the OSD is not in the statistics of the mgr yet.
+pub(super) const OLD_STATISTICS: &str = "removed, reweighed, and dies";
 pub(super) const NODE: &str = "a node removed";
 pub(super) const NODE_FAULT: &str = "a node removed, a fault";
 
@@ -94,6 +96,14 @@ fn with_the_osd(world: &World) -> Vec<Happening> {
     if slot.state == SlotState::Destroyed && !is_open {
         menu.push(Happening::PersonReregisters(OURS));
     }
+    menu
+}
+
+/// Returns the death of the OSD, and what a person does with its weight.
+fn weight_and_death(world: &World) -> Vec<Happening> {
+    let mut menu = deaths_of(&[OURS], world);
+    let is_up = world.ceph.slots.get(&OURS).is_some_and(|slot| slot.up);
+    menu.extend(is_up.then_some(Happening::PersonReweighs(OURS)));
     menu
 }
 
@@ -168,6 +178,7 @@ pub(super) fn searches() -> Vec<Search> {
         new(TWO_REPLICAS, example::removal_of_two_replicas, of_two_replicas, (1, 0, 0)),
         new(REMOVED, example::removal, everything, (1, 0, 0)),
         Search { freezes_late: true, ..new(FROZEN, example::removal, behind, (1, 1, 0)) },
+        new(OLD_STATISTICS, example::removal, weight_and_death, (2, 0, 0)),
         new(DIRECTORY, example::removal_of_a_directory, with_a_directory, (1, 0, 0)),
         switched(HAS_A_DISK, example::directory_with_a_disk, nothing, (0, 0, 0)),
         Search { stays_shut: true, ..switched(OUT_BRIEFLY, || example::out_for(30), nothing, (0, 0, 0)) },
@@ -270,6 +281,11 @@ fn removal_survives_a_late_freeze_and_a_fault() {
 }
 
 #[test]
+fn removal_is_not_decided_by_statistics_of_an_older_osdmap() {
+    explored(&search(OLD_STATISTICS));
+}
+
+#[test]
 fn removal_wider_if_there_is_time() {
     if has_time() {
         explored(&new("removed, two faults", example::removal, of_two_replicas, (2, 0, 0)));
@@ -284,6 +300,7 @@ fn removal_needs_its_guards() {
     needs(|| search(SELECTED), &[Guard::NotSelectedAgain]);
     needs(|| search(WEIGHED), &[Guard::WeightsNotReset]);
     needs(|| search(ALONE), &[Guard::EmptyingSavedFirst]);
+    needs(|| search(OLD_STATISTICS), &[Guard::StatisticsOfThisMap]);
     needs(|| search(NODE), &[Guard::EmptiedTogether, Guard::OneStopAtATime]);
     needs(|| search(NODE_FAULT), &[Guard::OnlyMoving]);
     needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);

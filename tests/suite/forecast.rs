@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::forecast::{Forecast, Limits, Move, Obstacle, OsdSpace, Placement, Space, forecast};
-use osd_migrate::domain::observation::Ceph;
+use osd_migrate::domain::observation::{Ceph, Emptiable};
 use osd_migrate::domain::osd::{Epoch, OsdId, PgId};
 use osd_migrate::layout::Width;
 use osd_migrate::show::{removal_json, removal_text};
@@ -154,6 +154,27 @@ fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
     let merging =
         Scene::new().with(|scene| scene.ceph.pools.values_mut().for_each(|pool| pool.merges = true));
     assert_eq!(merging.obstacles(), ["pg-count-changing"]);
+}
+
+/// Checks an OSD that came back to PGs whose statistics do not name it yet.
+#[test]
+fn forecast_waits_for_statistics_after_the_last_start_of_an_osd() {
+    let without = Scene::new().with(|scene| {
+        for (_, pg) in scene.ceph.pgs.iter_mut().filter(|(id, _)| id.0 != "1.2") {
+            (pg.up, pg.acting, pg.reported_epoch) = (osds(&[1, 2]), osds(&[1, 2]), Epoch(5));
+        }
+        for slot in scene.ceph.slots.values_mut() {
+            slot.up_from = Epoch(4);
+        }
+    });
+    assert!(without.obstacles().is_empty(), "{:?}", without.obstacles());
+    let restarted = without.with(|scene| scene.ceph.slots.get_mut(&OsdId(0)).unwrap().up_from = Epoch(6));
+    assert_eq!(restarted.obstacles(), ["old-statistics"]);
+    let answer = restarted.forecast().emptiable();
+    assert!(
+        matches!(&answer, Emptiable::Unknown(why) if why.starts_with("the statistics of 2 PGs")),
+        "{answer:?}"
+    );
 }
 
 /// Checks that a dead OSD can be removed: the mgr has no statistics of it, and no PG is on it.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::DataPrecondition;
 use crate::domain::inspection::RecordId;
+use crate::domain::ledger::RecordedPvc;
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::policy::Accepted;
@@ -187,9 +188,16 @@ pub struct Deploy {
     /// that Deployment, if it exists. None if an existing OSD is recreated: its own Deployment is expected to
     /// have the annotation.
     pub fresh: Option<Fresh>,
-    /// PVCs that the OSD is on. Its Deployment keeps everything else of the one that was backed up, or of the
-    /// Deployment of the other OSD that it is made from.
-    pub pvcs: Option<PerPvc<String>>,
+    /// PVCs that the OSD is on, as recorded. Its Deployment keeps everything else of the one that was backed
+    /// up, or of the Deployment of the other OSD that it is made from.
+    pub pvcs: Option<PerPvc<RecordedPvc>>,
+}
+
+impl Deploy {
+    /// Returns the names of the PVCs that the OSD is on.
+    pub fn pvc_names(&self) -> Option<PerPvc<String>> {
+        self.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone()))
+    }
 }
 
 /// The expected object in the place of a new OSD's Deployment.

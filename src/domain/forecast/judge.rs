@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::obstacle::Obstacle;
 use super::placement::{Move, Placement};
 use super::space::{OsdSpace, Space};
-use crate::domain::observation::{Ceph, Emptiable, Pg};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::observation::{Ceph, Emptiable, Pg, last_change};
 use crate::domain::osd::{Epoch, OsdId, PgId};
 
 /// Clients may write to a PG while it moves: a tenth more than it has now.
@@ -218,6 +219,7 @@ fn obstacles(
         }))
         .chain(down.map(|(osd, _)| Obstacle::NotUp { osd: *osd }))
         .chain(no_statistics(placement, changes, space, ceph))
+        .chain(old_statistics(placement, ceph))
         .chain(merging.map(|pool| Obstacle::PgCountChanging { pool: pool.name.clone() }))
         .collect()
 }
@@ -284,4 +286,20 @@ fn no_statistics(
     let osds: BTreeSet<OsdId> = concerned.filter(|osd| !space.osds.contains_key(osd)).copied().collect();
     let pgs = placement.moves.keys().filter(|pg| !ceph.pgs.contains_key(pg)).count();
     (!osds.is_empty() || pgs > 0).then_some(Obstacle::NoStatistics { osds, pgs })
+}
+
+/// Returns whether the statistics of a PG show what it lacks on the OSDs that the osdmap gives it now.
+///
+/// Statistics may be older than the osdmap, but none of these OSDs may have come up or gone down since: the
+/// PG may lack what was written meanwhile. The gates know only the OSDs that the statistics name.
+pub fn is_known(now: &BTreeSet<OsdId>, known: &Pg, ceph: &Ceph) -> bool {
+    passes(Guard::StatisticsOfThisMap, known.reported_epoch >= last_change(now.iter(), &ceph.slots))
+}
+
+fn old_statistics(placement: &Placement, ceph: &Ceph) -> Option<Obstacle> {
+    let is_old = |(pg, moved): &(&PgId, &Move)| {
+        ceph.pgs.get(*pg).is_some_and(|known| !is_known(&moved.now, known, ceph))
+    };
+    let pgs = placement.moves.iter().filter(is_old).count();
+    (pgs > 0).then_some(Obstacle::OldStatistics { pgs })
 }

@@ -9,7 +9,7 @@ mod obstacle;
 mod placement;
 mod space;
 
-pub use judge::{Change, Forecast, forecast};
+pub use judge::{Change, Forecast, forecast, is_known};
 pub use obstacle::Obstacle;
 pub use placement::{Move, Placement};
 pub use space::{Limits, OsdSpace, Space};

@@ -62,6 +62,11 @@ pub enum Obstacle {
         /// number of PGs without statistics
         pgs: usize,
     },
+    /// OSDs came up or went down since the mgr's statistics of PGs, which do not show what the PGs lack.
+    OldStatistics {
+        /// number of PGs
+        pgs: usize,
+    },
     /// PGs of a pool are being merged, so that there will be other PGs soon.
     PgCountChanging {
         /// name of the pool
@@ -73,7 +78,10 @@ impl Obstacle {
     /// Returns whether the obstacle may disappear without help.
     pub fn passes_by_itself(&self) -> bool {
         match self {
-            Self::NotUp { .. } | Self::NoStatistics { .. } | Self::PgCountChanging { .. } => true,
+            Self::NotUp { .. }
+            | Self::NoStatistics { .. }
+            | Self::OldStatistics { .. }
+            | Self::PgCountChanging { .. } => true,
             Self::NoPlacement { .. } | Self::NoSpace { .. } | Self::TooManyPgs { .. } => false,
         }
     }
@@ -121,6 +129,11 @@ impl fmt::Display for Obstacle {
                     what.join(" and ")
                 )
             }
+            Self::OldStatistics { pgs } => write!(
+                f,
+                "the statistics of {pgs} PGs are older than the last start or end of their OSDs. Wait until the mgr \
+                 has new ones: ceph pg stat"
+            ),
             Self::PgCountChanging { pool } => write!(
                 f,
                 "PGs of pool {pool} are being merged. Wait until that is done: ceph osd pool ls detail"

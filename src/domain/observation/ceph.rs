@@ -243,9 +243,14 @@ impl Pg {
 
     /// Returns the last epoch in which an OSD of the PG's sets came up or went down.
     pub fn last_change(&self, slots: &BTreeMap<OsdId, Slot>) -> Epoch {
-        let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
-        self.up.union(&self.acting).filter_map(|osd| slots.get(osd)).map(change).max().unwrap_or_default()
+        last_change(self.up.union(&self.acting), slots)
     }
+}
+
+/// Returns the last epoch in which one of these OSDs came up or went down.
+pub fn last_change<'a>(osds: impl Iterator<Item = &'a OsdId>, slots: &BTreeMap<OsdId, Slot>) -> Epoch {
+    let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
+    osds.filter_map(|osd| slots.get(osd)).map(change).max().unwrap_or_default()
 }
 
 /// Verdict of `osd ok-to-stop` (JSON; the exit status says nothing with `-f json`).

@@ -6,7 +6,9 @@ mod kubernetes;
 mod partial;
 mod pvc;
 
-pub use ceph::{Autoscale, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
+pub use ceph::{
+    Autoscale, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState, last_change,
+};
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, Runner,

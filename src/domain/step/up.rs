@@ -106,7 +106,7 @@ impl Step<'_> {
                 .map(|disk| disk.device_type.clone()),
             on_file,
             fresh: record.is_new().then(|| Fresh { replaces, source: self.source() }),
-            pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
+            pvcs: record.pvcs.clone(),
         }
     }
 

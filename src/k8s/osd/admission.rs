@@ -39,10 +39,10 @@ impl K8s {
         if let Err(error) = expect_startable(deploy) {
             return Ok(Admission::Refused(error.to_string()));
         }
-        if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (&deploy.pvcs, &deploy.fresh) {
+        if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (deploy.pvc_names(), &deploy.fresh) {
             let node = self.node_object(&deploy.node).await?;
             let frame = self.frame(declaration, cluster, &node.hostname);
-            return match self.made_from(source, deploy, pvcs, &frame).await {
+            return match self.made_from(source, deploy, &pvcs, &frame).await {
                 Ok(new) => self.admits_new(deploy, new).await,
                 Err(error @ K8sError::Malformed { .. }) => Ok(Admission::Refused(error.to_string())),
                 Err(error) => Err(error),

@@ -6,7 +6,7 @@ use crate::domain::act::Deploy;
 use crate::domain::osd::pvc::PerPvc;
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::fields::{POD_SPEC, containers, field};
-use crate::k8s::osd::osd_on_pvc::tests::{expected, old, on_pvcs, reshaped, without_script};
+use crate::k8s::osd::osd_on_pvc::tests::{expected, old, on_pvcs, recorded, reshaped, without_script};
 use crate::k8s::osd::pvc_shape::NoShape;
 use crate::k8s::osd::rook_pvc_shapes::{DB, PVC, Part, RELEASES, Rook, Shape, WAL};
 use crate::k8s::osd::rook_reads_back_tests::read_back;
@@ -122,7 +122,7 @@ fn rook_reads_back_no_path_of_a_database_on_a_pvc() {
             let path = if to { format!("/dev/mapper/{PVC}-block-dmcrypt") } else { format!("/mnt/{PVC}") };
             assert_eq!(read.block_path, path);
             let found = daemon::parse(&new).unwrap().daemon.on_pvcs.unwrap();
-            let wanted = on_pvcs(to, after).pvcs.unwrap();
+            let wanted = on_pvcs(to, after).pvc_names().unwrap();
             assert_eq!((found.data, found.db, found.wal), (Some(wanted.data), wanted.db, wanted.wal));
         }
     }
@@ -141,7 +141,12 @@ fn captured_osd_gets_a_database_as_the_captured_one_has_it() {
     let fsid = "8e95369d-9df1-44d6-b74d-e420bb4f0fd0".parse().unwrap();
     let db = Some("set2-metadata-0zrrqs".to_owned());
     let pvcs = PerPvc { db, ..PerPvc::of_data("set2-data-09qvtc".to_owned()) };
-    let deploy = Deploy { osd: crate::domain::osd::OsdId(4), fsid, pvcs: Some(pvcs), ..on_pvcs(false, &[]) };
+    let deploy = Deploy {
+        osd: crate::domain::osd::OsdId(4),
+        fsid,
+        pvcs: Some(recorded(&pvcs)),
+        ..on_pvcs(false, &[])
+    };
     let captured: Value = serde_json::from_str(DATABASE).unwrap();
     let new = reshaped(&deploy, &found).unwrap();
     assert_eq!(new.pointer(POD_SPEC), captured.pointer(POD_SPEC));

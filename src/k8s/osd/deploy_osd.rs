@@ -114,8 +114,8 @@ impl K8s {
             });
         }
         let frame = self.frame(declaration, cluster, &node_object.hostname);
-        let new = if let (Some(pvcs), Some(source)) = (&deploy.pvcs, &fresh.source) {
-            self.made_from(source, deploy, pvcs, &frame).await?
+        let new = if let (Some(pvcs), Some(source)) = (deploy.pvc_names(), &fresh.source) {
+            self.made_from(source, deploy, &pvcs, &frame).await?
         } else {
             let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &node_object);
             let class = deploy.crush.device_class.as_deref();
@@ -196,10 +196,10 @@ pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
 
 /// Returns the Deployment that starts the recreated OSD. `old` is the existing Deployment, or its backup.
 pub(super) fn next_deployment(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Result<Value, K8sError> {
-    let Some(pvcs) = &deploy.pvcs else {
+    let Some(pvcs) = deploy.pvc_names() else {
         return Ok(render_osd::render(deploy, old, frame));
     };
-    reshape(deploy, pvcs, old, frame).map_err(|cause| {
+    reshape(deploy, &pvcs, old, frame).map_err(|cause| {
         let (name, namespace) = (text(old, "/metadata/name"), frame.namespace);
         let why = format!(
             "{cause}, so osd-migrate cannot change it to start the recreated {}. Rook's operator restores \

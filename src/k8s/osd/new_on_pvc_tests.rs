@@ -3,7 +3,7 @@ use crate::domain::act::{Fresh, SourceDeployment};
 use crate::domain::osd::{CrushItem, Role};
 use crate::domain::policy::Declaration;
 use crate::k8s::osd::fields::env;
-use crate::k8s::osd::osd_on_pvc::tests::old;
+use crate::k8s::osd::osd_on_pvc::tests::{old, recorded};
 use crate::k8s::osd::render_osd::tests::{declaration, deploy, frame};
 use crate::k8s::osd::rook_pvc_shapes::{DB, PVC, Part, RELEASES, Rook, Shape, WAL};
 
@@ -24,7 +24,7 @@ pub(in crate::k8s::osd) fn new_osd(encrypted: bool, others: &[Part]) -> Deploy {
         crush,
         layout: crate::domain::osd::Layout { encrypted, ..base.layout },
         fresh: Some(Fresh { replaces: None, source: Some(source) }),
-        pvcs: Some(pvcs),
+        pvcs: Some(recorded(&pvcs)),
         ..base
     }
 }
@@ -32,7 +32,7 @@ pub(in crate::k8s::osd) fn new_osd(encrypted: bool, others: &[Part]) -> Deploy {
 fn made(deploy: &Deploy, source: &Value) -> Result<Value, NoShape> {
     let declaration = Declaration { image: String::new(), ..declaration() };
     let on_h2 = Frame { hostname: "h2", ..frame(&declaration) };
-    made_from(source, deploy, deploy.pvcs.as_ref().unwrap(), &on_h2)
+    made_from(source, deploy, &deploy.pvc_names().unwrap(), &on_h2)
 }
 
 /// Returns the Deployment of the other OSD as the API server has it.
@@ -107,7 +107,7 @@ fn captured_deployments_lend_their_shape_without_a_name_of_their_own() {
         assert_eq!((read.osd, read.daemon.fsid), (OsdId(12), Some(deploy.fsid)));
         assert_eq!(read.hostname.as_deref(), Some("h2"));
         let on = read.daemon.on_pvcs.unwrap();
-        let pvcs = deploy.pvcs.clone().unwrap();
+        let pvcs = deploy.pvc_names().unwrap();
         assert_eq!((on.data, on.db, on.wal), (Some(pvcs.data.clone()), pvcs.db.clone(), None));
         assert_eq!(env(&new, "ROOK_OSD_ID"), Some("12"));
         let text = new.to_string();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::inspection::RecordId;
+use crate::domain::ledger::RecordedPvc;
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 use crate::domain::policy::Declaration;
@@ -12,17 +13,28 @@ use crate::k8s::osd::rook_reads_back_tests::read_back;
 
 const OLD: &str = "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11";
 
+/// Returns the records of PVCs.
+pub(in crate::k8s::osd) fn recorded(pvcs: &PerPvc<String>) -> PerPvc<RecordedPvc> {
+    let of = |name: &String| RecordedPvc {
+        name: name.clone(),
+        uid: format!("uid-of-{name}"),
+        volume: format!("pv-of-{name}"),
+        volume_uid: format!("uid-of-pv-of-{name}"),
+    };
+    pvcs.map(of)
+}
+
 /// Returns the start of a recreated OSD with the fsid of `deploy`.
 pub(in crate::k8s::osd) fn on_pvc(encrypted: bool) -> Deploy {
     let layout = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted };
-    Deploy { layout, pvcs: Some(PerPvc::of_data(PVC.to_owned())), ..deploy() }
+    Deploy { layout, pvcs: Some(recorded(&PerPvc::of_data(PVC.to_owned()))), ..deploy() }
 }
 
 /// Returns the start of a recreated OSD with database or log on PVCs of their own.
 pub(in crate::k8s::osd) fn on_pvcs(encrypted: bool, others: &[Part]) -> Deploy {
     let pvc = |part: Part| others.contains(&part).then(|| part.pvc.to_owned());
     let pvcs = PerPvc { data: PVC.to_owned(), db: pvc(DB), wal: pvc(WAL) };
-    Deploy { pvcs: Some(pvcs), ..on_pvc(encrypted) }
+    Deploy { pvcs: Some(recorded(&pvcs)), ..on_pvc(encrypted) }
 }
 
 /// Returns the Deployment of the old OSD as a Rook release renders it.
@@ -52,7 +64,7 @@ pub(in crate::k8s::osd) fn reshaped(deploy: &Deploy, found: &Value) -> Result<Va
     found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("4");
     found["status"] = json!({"replicas": 0});
     let declaration = Declaration { image: String::new(), ..declaration() };
-    reshape(deploy, deploy.pvcs.as_ref().unwrap(), &found, &frame(&declaration))
+    reshape(deploy, &deploy.pvc_names().unwrap(), &found, &frame(&declaration))
 }
 
 fn names(deployment: &Value) -> Vec<&str> {
@@ -151,7 +163,7 @@ fn of_captured(encrypted: bool) -> Deploy {
     Deploy {
         osd: OsdId(5),
         fsid,
-        pvcs: Some(PerPvc::of_data("set3-data-0r6h5b".to_owned())),
+        pvcs: Some(recorded(&PerPvc::of_data("set3-data-0r6h5b".to_owned()))),
         ..on_pvc(encrypted)
     }
 }

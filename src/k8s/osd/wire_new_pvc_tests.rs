@@ -98,3 +98,34 @@ async fn dry_run_of_a_new_osd_on_a_pvc_says_why_it_cannot_be() {
     );
     assert!(why.contains("kubectl -n rook-ceph get deployment rook-ceph-osd-3 -o yaml"), "{why}");
 }
+
+const PVC: &str = "GET /api/v1/namespaces/rook-ceph/persistentvolumeclaims/set1-data-1x";
+const VOLUME: &str = "GET /api/v1/persistentvolumes/pv-of-set1-data-1x";
+
+fn pvc(uid: &str) -> Exchange {
+    let pvc = json!({"metadata": {"name": "set1-data-1x", "uid": uid},
+        "spec": {"volumeName": "pv-of-set1-data-1x", "volumeMode": "Block"}});
+    on(PVC, 200, pvc)
+}
+
+fn volume(uid: &str) -> Exchange {
+    on(VOLUME, 200, json!({"metadata": {"name": "pv-of-set1-data-1x", "uid": uid}}))
+}
+
+#[tokio::test]
+async fn pvc_is_read_with_its_volume_before_the_osd_is_started() {
+    let recorded = new_osd(false, &[]).pvcs.unwrap();
+    let check = async |script| play(script, async |k8s: &K8s| k8s.expect_pvcs(&recorded).await).await;
+    let (ours, of_volume) = ("uid-of-set1-data-1x", "uid-of-pv-of-set1-data-1x");
+    check(vec![pvc(ours), volume(of_volume)]).await.unwrap();
+    let missing = |what: &str| on(what, 404, json!({"kind": "Status", "code": 404, "reason": "NotFound"}));
+    for script in [
+        vec![pvc("other"), volume(of_volume)],
+        vec![pvc(ours), volume("other")],
+        vec![pvc(ours), missing(VOLUME)],
+        vec![missing(PVC)],
+    ] {
+        let error = check(script).await.unwrap_err();
+        assert!(error.to_string().contains("no longer on PersistentVolume pv-of-set1-data-1x"), "{error}");
+    }
+}

@@ -255,6 +255,7 @@ pub(super) fn obstacles() -> Vec<Obstacle> {
         Obstacle::TooManyPgs { osd, pgs: 760, limit: 750 },
         Obstacle::NotUp { osd },
         Obstacle::NoStatistics { osds, pgs },
+        Obstacle::OldStatistics { pgs },
         Obstacle::PgCountChanging { pool: text("rbd") },
     ]
 }

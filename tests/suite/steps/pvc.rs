@@ -1,6 +1,5 @@
 //! An OSD on a PersistentVolumeClaim.
 
-use osd_migrate::domain::act::Deploy;
 use osd_migrate::domain::device_set::DeviceSet;
 use osd_migrate::domain::inspection::{NodeProblem, Piece, PieceLocation};
 use osd_migrate::domain::ledger::RecordedPvc;
@@ -79,10 +78,11 @@ fn new_osd_on_a_pvc_is_deployed_at_the_path_that_rook_reads() {
     for (encrypted, path) in [(false, "/mnt/set1-data-0a"), (true, "/dev/mapper/set1-data-0a-block-dmcrypt")]
     {
         let next = on_pvc(World::prepared(OSD).fenced(OSD).saved("new"), encrypted).plan();
-        let Next::Do(Act::Kube(KubeAct::Deploy(Deploy { block_path, pvcs, .. }))) = next else {
-            panic!("{next:?}")
-        };
-        assert_eq!((block_path.as_str(), pvcs), (path, Some(PerPvc::of_data(PVC.to_owned()))));
+        let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = next else { panic!("{next:?}") };
+        assert_eq!(
+            (deploy.block_path.as_str(), deploy.pvc_names()),
+            (path, Some(PerPvc::of_data(PVC.to_owned())))
+        );
     }
 }
 
@@ -143,8 +143,8 @@ fn agent_and_deployment_get_the_pvc_of_the_database() {
     let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { panic!("{next:?}") };
     assert_eq!((request.pvcs.as_ref(), request.pvc_with_key()), (Some(&both), Some(PVC)));
     let next = with_database(on_pvc(World::prepared(OSD).fenced(OSD).saved("new"), true)).plan();
-    let Next::Do(Act::Kube(KubeAct::Deploy(Deploy { pvcs, .. }))) = next else { panic!("{next:?}") };
-    assert_eq!(pvcs, Some(both));
+    let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = next else { panic!("{next:?}") };
+    assert_eq!(deploy.pvc_names(), Some(both));
 }
 
 #[test]
