@@ -35,6 +35,7 @@ mod osdmaptool;
 mod own_user;
 mod pg_dump;
 mod pg_statistics;
+mod pg_table;
 mod purge_misplaced;
 mod removal;
 mod restore_crush;

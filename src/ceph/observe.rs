@@ -7,7 +7,7 @@ use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::OsdMap;
 use crate::ceph::pg_statistics::{Kept, Missing};
 use crate::ceph::session::{Ceph, lock};
-use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, versions};
+use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, pg_table, versions};
 use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::shared::Shared;
@@ -59,11 +59,26 @@ impl Ceph {
         };
         let kept = match renewed {
             Some(kept) => kept,
-            None => Kept::new(self.read(pg_dump::all(), pg_dump::parse).await?.into()),
+            None => Kept::new(self.all_pgs().await?.into()),
         };
         let pgs = kept.pgs();
         *lock(&self.kept_pgs) = Some(kept);
         Ok(pgs)
+    }
+
+    /// Reads the complete statistics of all PGs: as a table, or as JSON if this mgr's table is another one.
+    ///
+    /// The table does not say that the mgr is not ready, as JSON does.
+    async fn all_pgs(&self) -> Result<BTreeMap<PgId, Pg>, CephError> {
+        let known = self.read(pg_dump::brief(), pg_dump::parse_brief).await?.len();
+        if known == 0 {
+            return Ok(BTreeMap::new());
+        }
+        let table = pg_table::parse(&self.answer(&pg_table::command()).await?);
+        match table.filter(|pgs| pgs.len() == known) {
+            Some(pgs) => Ok(pgs),
+            None => self.read(pg_dump::all(), pg_dump::parse).await,
+        }
     }
 
     /// Reads what has changed in the statistics; `None` if they have to be read as a whole.

@@ -188,7 +188,7 @@ fn pg(line: &str) -> Option<MappedPg> {
 /// Returns the OSDs of a list that a text begins with: `[1,2], p1)`.
 ///
 /// A hole of an erasure coded PG is `NONE` or 2147483647, which no OSD has.
-fn osds(text: &str) -> Option<BTreeSet<OsdId>> {
+pub(super) fn osds(text: &str) -> Option<BTreeSet<OsdId>> {
     let (list, _) = text.strip_prefix('[')?.split_once(']')?;
     let is_hole = |osd: &&str| matches!(*osd, "NONE" | "2147483647");
     let osds = list.split(',').filter(|osd| !osd.is_empty() && !is_hole(osd));

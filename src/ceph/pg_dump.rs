@@ -179,7 +179,8 @@ impl<'de> Kept<'de> for Brief {
     }
 }
 
-fn words(state: &str) -> BTreeSet<String> {
+/// Returns the words of a state.
+pub(super) fn words(state: &str) -> BTreeSet<String> {
     state.split('+').map(str::to_owned).collect()
 }
 

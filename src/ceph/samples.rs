@@ -13,7 +13,16 @@ pub(super) fn legacy(release: &str, name: &str) -> Vec<u8> {
     read(&format!("legacy/{release}/readers/{name}"))
 }
 
+/// Returns an answer that is not JSON, by the path of its file.
+pub(super) fn text(path: &str) -> String {
+    String::from_utf8(file(path)).unwrap()
+}
+
 fn read(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/suite/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    file(&format!("{name}.json"))
+}
+
+fn file(path: &str) -> Vec<u8> {
+    let path = format!("{}/tests/suite/fixtures/{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -98,14 +98,14 @@ pub(crate) fn record() -> RecordId {
     RecordId("r1".to_owned())
 }
 
-pub(crate) const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=250";
+pub(crate) const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=100";
 
 pub(crate) const PUT: &str =
     "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&fieldManager=osd-migrate";
 
 pub(crate) const BACKUP: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
 
-pub(crate) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=250";
+pub(crate) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=100";
 
 pub(crate) const PATCH_CLUSTER: &str = "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c?&fieldManager=osd-migrate application/json-patch+json";
 

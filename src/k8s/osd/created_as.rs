@@ -110,7 +110,7 @@ mod tests {
         let map = json!({"metadata": {"name": "m"}, "data": {"osd-dirs": "{}", "partition-scheme": scheme.to_string()}});
         let script = vec![
             on(
-                "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd&limit=250",
+                "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd&limit=100",
                 200,
                 list(&[osd, without]),
             ),

@@ -65,7 +65,7 @@ async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
         json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
             "data": {"deployment": deployment().to_string()}})
     };
-    let pods = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd&limit=250";
+    let pods = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd&limit=100";
     let find = |object: Value| on(FIND, 200, list(&[object]));
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let script = vec![

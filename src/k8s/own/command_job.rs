@@ -232,7 +232,7 @@ mod tests {
     const CREATE: &str = "POST /apis/batch/v1/namespaces/rook-ceph/jobs?&fieldManager=osd-migrate";
     const WHO: &str = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews?&fieldManager=osd-migrate";
     const JOB: &str = "GET /apis/batch/v1/namespaces/rook-ceph/jobs/look";
-    const PODS: &str = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=batch.kubernetes.io%2Fcontroller-uid%3Dj&limit=250";
+    const PODS: &str = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=batch.kubernetes.io%2Fcontroller-uid%3Dj&limit=100";
 
     fn cron_job() -> Value {
         let containers = json!([

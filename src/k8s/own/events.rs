@@ -171,7 +171,7 @@ mod tests {
     #[tokio::test]
     async fn reconcile_skipped_events_yield_the_latest_version() {
         let get = "GET /api/v1/namespaces/rook-ceph/events?&fieldSelector=involvedObject.kind%3DCephCluster%2C\
-                   involvedObject.name%3Drook-ceph%2Creason%3DReconcileSkipped&limit=250";
+                   involvedObject.name%3Drook-ceph%2Creason%3DReconcileSkipped&limit=100";
         let skipped = |version: Option<&str>| json!({"metadata": {}, "reason": SKIPPED, "involvedObject": {"resourceVersion": version}});
         let cases = [
             (vec![skipped(Some("812")), skipped(Some("9")), skipped(None), skipped(Some("no"))], Some(812)),

@@ -10,9 +10,9 @@ use crate::k8s::wire::{Exchange, on, play, refusal};
 use crate::k8s::{Agent, K8s, K8sError, Key, LEDGER, NodePod};
 
 const LEDGER_GET: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-ledger";
-const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D12&limit=250";
+const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D12&limit=100";
 const MAKE_MAP: &str = "POST /api/v1/namespaces/rook-ceph/configmaps?&fieldManager=osd-migrate";
-const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=250";
+const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=100";
 
 /// Returns the read of the ledger at version 5.
 fn loaded() -> Exchange {

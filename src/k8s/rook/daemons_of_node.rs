@@ -53,7 +53,7 @@ mod tests {
             pod("mgr", "a", "h3", "Failed"),
             json!({"metadata": {"name": "x"}, "spec": {"nodeName": "h3", "containers": []}}),
         ];
-        let path = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app+in+%28rook-ceph-mon%2Crook-ceph-mgr%29&limit=250";
+        let path = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app+in+%28rook-ceph-mon%2Crook-ceph-mgr%29&limit=100";
         let node = NodeName("h3".to_owned());
         let script = vec![on(path, 200, list(&pods))];
         let found = play(script, async |k8s| k8s.mons_and_mgrs(&node).await).await.unwrap();

@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn rotations_are_listed_by_the_label_of_their_pods() {
         let pods =
-            "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd-key-rotation&limit=250";
+            "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd-key-rotation&limit=100";
         let mut of_osd_4 = pod("Running");
         of_osd_4["spec"]["affinity"] = Value::Null;
         of_osd_4["metadata"]["ownerReferences"][0]["name"] = json!("rook-ceph-osd-key-rotation-4-29401920");

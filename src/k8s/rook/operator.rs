@@ -161,9 +161,9 @@ mod tests {
     }
 
     const DEPLOYMENTS: &str =
-        "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%21%3Drook-ceph-osd&limit=250";
+        "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%21%3Drook-ceph-osd&limit=100";
     const PODS_OF_IT: &str =
-        "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-operator&limit=250";
+        "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-operator&limit=100";
 
     fn list(kind: &str, items: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": format!("{kind}List"), "metadata": {}, "items": items})
@@ -233,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn operator_is_scaled_only_if_at_most_its_status_has_changed() {
-        let find = "GET /apis/apps/v1/namespaces/rook/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=250";
+        let find = "GET /apis/apps/v1/namespaces/rook/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=100";
         let found = || {
             let mut found =
                 deployment("rook-ceph-operator", &json!({}), "rook-ceph-operator", "rook/ceph:v1.16.0");

@@ -6,9 +6,9 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::wire::{CLUSTERS, Exchange, cluster, list, on, play, play_at, refusal};
 use crate::k8s::{Context, Server};
 
-const IN_CONTEXT: &str = "GET /apis/ceph.rook.io/v1/namespaces/ceph-a/cephclusters?&limit=250";
+const IN_CONTEXT: &str = "GET /apis/ceph.rook.io/v1/namespaces/ceph-a/cephclusters?&limit=100";
 
-const EVERYWHERE: &str = "GET /apis/ceph.rook.io/v1/cephclusters?&limit=250";
+const EVERYWHERE: &str = "GET /apis/ceph.rook.io/v1/cephclusters?&limit=100";
 
 /// Returns a laptop whose context has this namespace.
 fn laptop(namespace: &str) -> Server {
