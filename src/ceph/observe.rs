@@ -241,7 +241,7 @@ mod tests {
         let filestore = OsdId(1);
         let pg = |up: &[u32], acting: &[u32]| Pg {
             pool: 2,
-            state: BTreeSet::new(),
+            state: Shared::default(),
             up: up.iter().copied().map(OsdId).collect(),
             acting: acting.iter().copied().map(OsdId).collect(),
             reported_epoch: crate::domain::osd::Epoch(1),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use crate::ceph::command::Command;
 use crate::domain::observation::Pg;
 use crate::domain::osd::{Epoch, OsdId, PgId};
+use crate::domain::shared::Shared;
 
 /// `CRUSH_ITEM_NONE`: no OSD for this shard of an erasure coded PG.
 const ITEM_NONE: u32 = 0x7fff_ffff;
@@ -20,7 +22,7 @@ const ITEM_NONE: u32 = 0x7fff_ffff;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Brief {
     /// States, split at `+`.
-    pub(super) state: BTreeSet<String>,
+    pub(super) state: Shared<BTreeSet<String>>,
     /// OSDs that should hold the PG.
     pub(super) up: BTreeSet<OsdId>,
     /// OSDs that serve the PG.
@@ -179,9 +181,16 @@ impl<'de> Kept<'de> for Brief {
     }
 }
 
-/// Returns the words of a state.
-pub(super) fn words(state: &str) -> BTreeSet<String> {
-    state.split('+').map(str::to_owned).collect()
+/// Returns the words of a state, which all PGs in it share: 300,000 PGs have some ten states.
+pub(super) fn words(state: &str) -> Shared<BTreeSet<String>> {
+    static KNOWN: Mutex<BTreeMap<String, Shared<BTreeSet<String>>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(words) = known.get(state) {
+        return words.clone();
+    }
+    let words = Shared::from(state.split('+').map(str::to_owned).collect::<BTreeSet<_>>());
+    known.insert(state.to_owned(), words.clone());
+    words
 }
 
 fn osds(set: &[u32]) -> BTreeSet<OsdId> {
@@ -198,7 +207,7 @@ mod tests {
         pgs[&PgId(id.to_owned())].clone()
     }
 
-    fn states(states: &[&str]) -> BTreeSet<String> {
+    fn states(states: &[&str]) -> Shared<BTreeSet<String>> {
         states.iter().map(|state| (*state).to_owned()).collect()
     }
 

@@ -3,8 +3,12 @@
 use super::*;
 use crate::domain::osd::Epoch;
 
-fn words(state: &str) -> BTreeSet<String> {
-    state.split('+').map(str::to_owned).collect()
+fn words(state: &str) -> Shared<BTreeSet<String>> {
+    states(state).into()
+}
+
+fn states(words: &str) -> BTreeSet<String> {
+    words.split('+').map(str::to_owned).collect()
 }
 
 fn osds(ids: [u32; 3]) -> BTreeSet<OsdId> {
@@ -65,7 +69,7 @@ impl Cluster {
     /// Lets an OSD restart, a PG degrade, move, or become clean, clients write, or a scrub begin.
     fn changes(&mut self) {
         let number = self.random.usize(..self.pgs.len());
-        let event = self.random.u32(..6);
+        let event = self.random.u32(..12);
         let osd = OsdId(self.random.u32(..6));
         let Some(pg) = self.pgs.get_mut(&id(number)) else { return };
         match event {
@@ -81,15 +85,14 @@ impl Cluster {
                 (pg.state, pg.misplaced) = (words("active+remapped+backfilling"), 5);
                 pg.up = osds([0, 1, 3]);
             }
-            3 => {
+            3 => (pg.objects, pg.bytes) = (pg.objects + 1, pg.bytes + 100),
+            4 => {
+                (pg.state, pg.degraded, pg.misplaced) = (words("active+clean+scrubbing+deep"), 0, 0);
+            }
+            _ => {
                 (pg.state, pg.degraded, pg.misplaced) = (words("active+clean"), 0, 0);
                 pg.acting = pg.up.clone();
             }
-            4 => (pg.objects, pg.bytes) = (pg.objects + 1, pg.bytes + 100),
-            _ => pg.state = words("active+clean+scrubbing+deep"),
-        }
-        if event == 5 {
-            (pg.degraded, pg.misplaced) = (0, 0);
         }
         pg.reported_epoch = Epoch(self.epoch);
     }
@@ -162,11 +165,22 @@ fn unclean_pgs_are_read_by_their_states() {
     let mut cluster = Cluster::new(40, 1);
     let (kept, _) = cluster.look(None);
     cluster.pgs.insert(id(3), Pg { degraded: 7, ..pg("active+undersized+degraded", 11) });
-    let asked = words("undersized+degraded");
+    let asked = states("undersized+degraded");
     assert_eq!(kept.missing(&cluster.brief()), Missing::InStates(asked.clone()));
     assert_eq!(cluster.in_states(&asked).len(), 1);
     let (kept, is_all) = cluster.look(Some(kept));
     assert_eq!((kept.pgs()[&id(3)].degraded, is_all), (7, false));
+}
+
+#[test]
+fn table_is_read_if_many_pgs_are_unclean() {
+    let missing = |unclean: usize| {
+        let mut cluster = Cluster::new(40, 1);
+        let (kept, _) = cluster.look(None);
+        cluster.pgs.extend((0..unclean).map(|number| (id(number), pg("active+degraded", 11))));
+        kept.missing(&cluster.brief())
+    };
+    assert_eq!((missing(8), missing(9)), (Missing::InStates(states("degraded")), Missing::All));
 }
 
 #[test]
@@ -192,7 +206,7 @@ fn statistics_are_read_again_if_states_do_not_suffice() {
     }
     let kept = before();
     let now = unknown.brief();
-    assert_eq!(kept.missing(&now), Missing::InStates(words("unknown")));
+    assert_eq!(kept.missing(&now), Missing::InStates(states("unknown")));
     assert!(kept.renewed(now, BTreeMap::new(), &unknown.slots).is_none(), "pg ls lists no unknown PG");
 }
 

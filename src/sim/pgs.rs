@@ -156,7 +156,7 @@ impl World {
         };
         Some(Pg {
             pool: placement.pool,
-            state: self.noise.state_of(pg, state.split('+').map(str::to_owned).collect()),
+            state: self.noise.state_of(pg, state.split('+').map(str::to_owned).collect()).into(),
             acting: if placement.peered { complete } else { up.clone() },
             up,
             reported_epoch: placement.changed,

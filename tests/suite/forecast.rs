@@ -8,7 +8,7 @@ use osd_migrate::domain::osd::{Epoch, OsdId, PgId};
 use osd_migrate::layout::Width;
 use osd_migrate::show::{removal_json, removal_text};
 
-use crate::support::build::observation;
+use crate::support::build::{observation, states};
 
 const GIB: u64 = 1 << 30;
 
@@ -90,7 +90,7 @@ fn pg_that_moves_already_is_counted_from_where_its_data_is() {
     let moving = Scene::new().with(|scene| {
         let pg = scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap();
         pg.up = osds(&[1, 3]);
-        pg.state = ["active", "remapped", "backfill_wait"].map(str::to_owned).into();
+        pg.state = states("active+remapped+backfill_wait");
     });
     let found = moving.forecast();
     assert_eq!((found.pgs, found.moved_bytes), (3, 34 * GIB));
@@ -213,8 +213,7 @@ fn chunk_of_an_erasure_coded_pg_is_a_part_of_its_bytes() {
 #[test]
 fn forecast_counts_pgs_that_are_not_clean_now() {
     let scene = Scene::new().with(|scene| {
-        scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap().state =
-            BTreeSet::from(["active".to_owned()]);
+        scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap().state = states("active");
     });
     assert_eq!((Scene::new().forecast().unclean, scene.forecast().unclean), (0, 1));
     let empty = Placement { epoch: Epoch(7), without: osds(&[0]), moves: BTreeMap::new() };

@@ -211,8 +211,8 @@ pub struct Metadata {
 pub struct Pg {
     /// Pool id, the part of the PG id before the dot.
     pub pool: u64,
-    /// States, split at `+`.
-    pub state: BTreeSet<String>,
+    /// States, split at `+`. PGs in the same states share them.
+    pub state: Shared<BTreeSet<String>>,
     /// OSDs that should hold the PG. Holes of an EC pool are omitted.
     pub up: BTreeSet<OsdId>,
     /// OSDs that serve the PG. Holes are omitted.

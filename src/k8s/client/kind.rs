@@ -26,8 +26,8 @@ use crate::k8s::client::page;
 
 /// Number of objects in one page of a list: it bounds the memory that a cluster of many thousand OSDs needs.
 ///
-/// 100 Deployments are 3 MB. With 250, a process that lists 10,000 Deployments and pods has 13 MiB more at its
-/// peak, since the buffers leave holes between what is kept.
+/// 100 Deployments are 3 MB. With 250, a process that lists 10,000 Deployments and pods has 13 MiB more at
+/// its peak, since the buffers leave holes between what is kept.
 const PAGE: u32 = 100;
 
 /// A kind of object, in our namespace or cluster-scoped.

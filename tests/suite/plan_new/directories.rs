@@ -9,7 +9,7 @@ use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::sim::fsid_on;
 
 use super::*;
-use crate::support::build::nothing_left;
+use crate::support::build::{nothing_left, states};
 
 const OSD: OsdId = OsdId(0);
 const GIB: u64 = 1 << 30;
@@ -365,10 +365,10 @@ fn pgs_remapped_by_the_new_weight_are_waited_for_elsewhere() {
     (moved.up, moved.acting) = ([OsdId(1), OsdId(2), OsdId(9)].into(), [OsdId(1), OsdId(2), OsdId(9)].into());
     moved.reported_epoch = osd_migrate::domain::osd::Epoch(1);
     assert!(filled(&ceph, true) && !filled(&ceph, false));
-    ceph.pgs.get_mut(&pg).unwrap().state = ["active", "remapped", "backfilling"].map(str::to_owned).into();
+    ceph.pgs.get_mut(&pg).unwrap().state = states("active+remapped+backfilling");
     assert!(!filled(&ceph, true));
     let moved = ceph.pgs.get_mut(&pg).unwrap();
-    moved.state = ["active", "clean"].map(str::to_owned).into();
+    moved.state = states("active+clean");
     moved.up = [OsdId(1), OsdId(2)].into();
     assert!(!filled(&ceph, true), "from when it was down");
 }

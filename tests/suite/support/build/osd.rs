@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{Daemon, Metadata, Pg, Pod, Slot, SlotState};
 use osd_migrate::domain::osd::{CrushItem, Epoch, Mode, ObjectStore, OsdId, Weight};
+use osd_migrate::domain::shared::Shared;
 
 use super::ids::{BY_HAND, FILESTORE, GIB, POOL, host_of, members, node_of, old};
 
 /// Mode of a layout in these tests.
 pub(crate) const MODE: Mode = Mode::Raw;
 
-pub(crate) fn states(text: &str) -> BTreeSet<String> {
-    text.split('+').map(str::to_owned).collect()
+pub(crate) fn states(text: &str) -> Shared<BTreeSet<String>> {
+    text.split('+').map(str::to_owned).collect::<BTreeSet<_>>().into()
 }
 
 pub(crate) fn metadata(store: &str, osd: OsdId, on_partition: bool) -> Metadata {
