@@ -11,9 +11,10 @@ use crate::domain::units::{grouped, size};
 
 /// Bytes for each PG in an observation inside an act.
 ///
-/// The table of `pg dump` has 0.4-0.5 KB for each PG (16-20), and librados has it in memory twice while it
-/// passes the answer on (`do_out_buffer`). The current observation keeps 0.7 KB of each PG, and the previous
-/// one as much. If a mgr's table cannot be read, JSON is: 2.2-2.6 KB for each PG.
+/// The table of `pg dump` has 0.4-0.5 KB for each PG (16-20), more if one PG has a long state, and librados
+/// has it in memory twice while it passes the answer on (`do_out_buffer`). The current observation keeps
+/// 0.4 KB of each PG, and the previous one as much. If a mgr's table cannot be read, JSON is: 2.2-2.6 KB for
+/// each PG.
 const BYTES_PER_PG: u64 = 3 * 1024;
 
 /// Bytes for the program, librados with its maps, and a page of each Kubernetes list.
