@@ -1,8 +1,9 @@
-//! `ceph pg dump pgs` as the table for people: what an observation needs of a PG in a seventh of the bytes.
+//! `ceph pg dump pgs` as the table for people: what is needed of a PG, in a fifth of the bytes. See
+//! `docs/development/adr/0049-pg-statistics-as-a-table.md`.
 //!
 //! The columns are found by their names. An answer that is not the known table is no answer: then JSON is
-//! read. Columns up to the acting set, and their order, are the same from Ceph 14 on (`PGMap.cc`,
-//! `dump_pg_stats_plain`); cells to the left of them are never empty and have no spaces.
+//! read. Cells up to that of the acting set are never empty and have no spaces (`dump_pg_stats_plain`,
+//! src/mon/PGMap.cc, 16 to 20); the schedule of scrubs, further to the right, has some.
 
 use std::collections::BTreeMap;
 
