@@ -2,8 +2,8 @@
 //! `docs/development/adr/0049-pg-statistics-as-a-table.md`.
 //!
 //! The columns are found by their names. An answer that is not the known table is no answer: then JSON is
-//! read. Cells up to that of the acting set are never empty and have no spaces (`dump_pg_stats_plain`,
-//! src/mon/PGMap.cc, 16 to 20); the schedule of scrubs, further to the right, has some.
+//! read. Cells up to that of the acting set are never empty and have no spaces (`dump_pg_stats_plain` in
+//! Ceph's PGMap.cc, 16 to 20); the schedule of scrubs, further to the right, has some.
 
 use std::collections::BTreeMap;
 
