@@ -61,7 +61,7 @@ pub(crate) fn daemons(
         }
     }
     for (osd, daemon) in &mut daemons {
-        // Space for four pods would be half of what a daemon takes.
+        // Space for four pods would be a third of what a daemon takes.
         daemon.pods.shrink_to_fit();
         daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
         daemon.node = daemon.node.take().or_else(|| moved_to.remove(osd)).or_else(|| left.remove(osd));
