@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ceph::error::CephError;
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::OsdMap;
+use crate::ceph::pg_dump::Brief;
 use crate::ceph::pg_statistics::{Kept, Missing};
 use crate::ceph::session::{Ceph, lock};
 use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, pg_table, versions};
@@ -53,13 +54,18 @@ impl Ceph {
     async fn pgs(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<BTreeMap<PgId, Pg>>, CephError> {
         // An observation that fails keeps nothing.
         let kept = lock(&self.kept_pgs).take().filter(|kept| !kept.is_old());
-        let renewed = match kept {
-            Some(kept) => self.renewed(kept, slots).await?,
-            None => None,
+        let (known, renewed) = {
+            let now = self.read(pg_dump::brief(), pg_dump::parse_brief).await?;
+            let known = now.len();
+            let renewed = match kept {
+                Some(kept) => self.renewed(kept, now, slots).await?,
+                None => None,
+            };
+            (known, renewed)
         };
         let kept = match renewed {
             Some(kept) => kept,
-            None => Kept::new(self.all_pgs().await?.into()),
+            None => Kept::new(self.all_pgs(known).await?.into()),
         };
         let pgs = kept.pgs();
         *lock(&self.kept_pgs) = Some(kept);
@@ -68,9 +74,9 @@ impl Ceph {
 
     /// Reads the complete statistics of all PGs: as a table, or as JSON if this mgr's table is another one.
     ///
-    /// The table does not say that the mgr is not ready, as JSON does.
-    async fn all_pgs(&self) -> Result<BTreeMap<PgId, Pg>, CephError> {
-        let known = self.read(pg_dump::brief(), pg_dump::parse_brief).await?.len();
+    /// `known` is the number of PGs whose states were just read, 0 while the mgr is not ready: the table does
+    /// not say so.
+    async fn all_pgs(&self, known: usize) -> Result<BTreeMap<PgId, Pg>, CephError> {
         if known == 0 {
             return Ok(BTreeMap::new());
         }
@@ -82,8 +88,12 @@ impl Ceph {
     }
 
     /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
-    async fn renewed(&self, kept: Kept, slots: &BTreeMap<OsdId, Slot>) -> Result<Option<Kept>, CephError> {
-        let now = self.read(pg_dump::brief(), pg_dump::parse_brief).await?;
+    async fn renewed(
+        &self,
+        kept: Kept,
+        now: BTreeMap<PgId, Brief>,
+        slots: &BTreeMap<OsdId, Slot>,
+    ) -> Result<Option<Kept>, CephError> {
         let unclean = match kept.missing(&now) {
             Missing::All => return Ok(None),
             Missing::InStates(states) if states.is_empty() => BTreeMap::new(),

@@ -1,14 +1,11 @@
 //! Statistics that are kept, beside those of a mgr whose PGs change at random.
 
 use super::*;
+use crate::ceph::pg_dump::words;
 use crate::domain::osd::Epoch;
 
-fn words(state: &str) -> Shared<BTreeSet<String>> {
-    states(state).into()
-}
-
-fn states(words: &str) -> BTreeSet<String> {
-    words.split('+').map(str::to_owned).collect()
+fn states(text: &str) -> BTreeSet<String> {
+    (*words(text)).clone()
 }
 
 fn osds(ids: [u32; 3]) -> BTreeSet<OsdId> {

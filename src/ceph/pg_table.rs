@@ -81,7 +81,7 @@ mod tests {
     /// PG with a hole.
     #[test]
     fn table_of_each_release_has_what_the_json_has() {
-        for release in ["16.2.15", "18.2.7", "20.2.4"] {
+        for release in samples::RELEASES {
             let json = pg_dump::parse(&samples::answer(release, "pg-dump.plain")).unwrap();
             let table = parse(table(release).as_bytes()).unwrap();
             assert_eq!(table, json, "{release}");

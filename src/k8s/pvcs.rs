@@ -69,8 +69,7 @@ impl K8s {
     /// Reads one PVC with its PersistentVolume.
     async fn pvc(&self, name: &str) -> Result<Option<Pvc>, K8sError> {
         let Some(pvc) = self.kind::<PersistentVolumeClaim>().get_opt(name).await? else { return Ok(None) };
-        let volume = pvc.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).filter(|v| !v.is_empty());
-        let volume = match volume {
+        let volume = match volume_of(&pvc) {
             Some(volume) => self.cluster_kind::<PersistentVolume>().get_opt(volume).await?,
             None => None,
         };
@@ -88,17 +87,21 @@ fn bound(volume: &PersistentVolume) -> BoundVolume {
     }
 }
 
+/// Returns the name of the PersistentVolume that a PVC is bound to.
+fn volume_of(pvc: &PersistentVolumeClaim) -> Option<&str> {
+    pvc.spec.as_ref()?.volume_name.as_deref().filter(|name| !name.is_empty())
+}
+
 /// Returns the name of a PVC, and the PVC. `volumes`: the PersistentVolumes by their names.
 fn named(pvc: &PersistentVolumeClaim, volumes: &BTreeMap<String, BoundVolume>) -> (String, Pvc) {
     let (spec, meta) = (pvc.spec.as_ref(), &pvc.metadata);
     let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
     let label = |key: &str| meta.labels.as_ref()?.get(key).cloned();
-    let volume = spec.and_then(|spec| spec.volume_name.clone()).filter(|name| !name.is_empty());
     let known =
         |name: String| volumes.get(&name).cloned().unwrap_or(BoundVolume { name, uid: None, nodes: None });
     let found = Pvc {
         uid: meta.uid.clone().unwrap_or_default(),
-        volume: volume.map(known),
+        volume: volume_of(pvc).map(|name| known(name.to_owned())),
         set: label(DEVICE_SET),
         index: label(SET_INDEX),
         template: label(SET_PVC).and_then(|id| template(&id, &label(DEVICE_SET)?, &label(SET_INDEX)?)),

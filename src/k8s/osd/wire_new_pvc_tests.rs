@@ -8,7 +8,7 @@ use crate::k8s::osd::new_on_pvc::tests::new_osd;
 use crate::k8s::osd::osd_on_pvc::tests::old;
 use crate::k8s::osd::render_osd::tests::declaration;
 use crate::k8s::osd::rook_pvc_shapes::Rook;
-use crate::k8s::wire::{CLUSTERS, Exchange, FIND, list, on, play};
+use crate::k8s::wire::{CLUSTERS, Exchange, FIND, list, on, play, refusal};
 use crate::k8s::{Deployed, K8s, K8sError};
 
 const FSID: &str = "6a1b2c3d-0000-4000-8000-000000000001";
@@ -118,7 +118,7 @@ async fn pvc_is_read_with_its_volume_before_the_osd_is_started() {
     let check = async |script| play(script, async |k8s: &K8s| k8s.expect_pvcs(&recorded).await).await;
     let (ours, of_volume) = ("uid-of-set1-data-1x", "uid-of-pv-of-set1-data-1x");
     check(vec![pvc(ours), volume(of_volume)]).await.unwrap();
-    let missing = |what: &str| on(what, 404, json!({"kind": "Status", "code": 404, "reason": "NotFound"}));
+    let missing = |what: &str| on(what, 404, refusal(404, "NotFound"));
     for script in [
         vec![pvc("other"), volume(of_volume)],
         vec![pvc(ours), volume("other")],
