@@ -357,6 +357,9 @@ guards! {
     KeyFirst,
     /// A key of an OSD on a PVC that exists is not replaced.
     KeyStays,
+    /// The key of an encrypted OSD on a PVC opens the OSD before the OSD is stopped. A lost key is not
+    /// replaced.
+    KeyOfOld,
     /// The device of a PVC for a database or log is cleared only if it carries a part of this OSD.
     PvcPartProven,
     /// Mappings on the device of a PVC are closed before the agent opens the device.

@@ -91,6 +91,7 @@ pub(crate) fn request(node: &str) -> NodeRequest {
         directory: None,
         pvcs: None,
         on_new_pvcs: false,
+        is_encrypted: false,
     }
 }
 

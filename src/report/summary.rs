@@ -144,8 +144,8 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     write!(
         f,
         "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`, \
-         templates), and their devices are not so yet. Migrate them first, or edit the device sets: kubectl -n NAMESPACE edit \
-         cephcluster CEPHCLUSTER",
+         templates), and their devices are not so yet. Migrate them first, or declare a template that they have and \
+         their set has lost: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER",
         names(&summary.reshaped_by_rook)
     )
 }

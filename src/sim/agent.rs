@@ -102,6 +102,7 @@ impl World {
         }
         if request.task == NodeTask::Inspect {
             let trouble = self.database_trouble(request).or_else(|| self.part_trouble(request));
+            let trouble = trouble.or_else(|| self.key_trouble(request));
             let problem = trouble.filter(|_| request.evidence.is_none());
             self.advance(job, Stage::Reporting { problem });
             return Vec::new();

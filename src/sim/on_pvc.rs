@@ -1,6 +1,6 @@
 //! What agents, kubelets and people do with the PersistentVolumeClaims of OSDs, and with their encryption.
 
-use crate::domain::guard::{Guard, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Content, NodeProblem, NodeRequest};
 use crate::domain::observation::{BoundVolume, Daemon, OnPvcs};
 use crate::domain::osd::pvc::PerPvc;
@@ -56,7 +56,8 @@ impl World {
         daemon.fsid = daemon.fsid.or(in_slot);
         let is_encrypted = daemon.fsid.is_some_and(|fsid| self.pvcs.stores.contains_key(&fsid));
         let PerPvc { data, db, wal } = pvcs;
-        daemon.on_pvcs = Some(OnPvcs { data: Some(data), db, wal, set: Some(SET.to_owned()) });
+        let set = Some(SET.to_owned());
+        daemon.on_pvcs = Some(OnPvcs { data: Some(data), db, wal, set, ..OnPvcs::default() });
         let mode = daemon.fsid.map_or(Mode::Raw, |fsid| self.mode_of(fsid));
         (daemon.activates, daemon.mode) = (true, Some(mode));
         (daemon.mounts_device, daemon.data_dir) = (false, None);
@@ -68,11 +69,19 @@ impl World {
 
     /// Creates the Secret with the key for the request's PVC. An existing one stays.
     pub(super) fn create_osd_key(&mut self, request: &NodeRequest) {
-        let Some(pvc) = request.pvc_with_key().filter(|_| !is_out(Guard::KeyFirst)) else { return };
+        let Some(pvc) = request.pvc_for_new_key().filter(|_| !is_out(Guard::KeyFirst)) else { return };
         let next = self.pvcs.keys.values().chain(self.pvcs.stores.values()).max().map_or(1, |key| key + 1);
         if !self.pvcs.keys.contains_key(pvc) || is_out(Guard::KeyStays) {
             self.pvcs.keys.insert(pvc.to_owned(), next);
         }
+    }
+
+    /// Returns the problem that the key of an encrypted OSD does not open its store.
+    pub(super) fn key_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
+        let pvc = request.pvc_with_key().filter(|_| request.is_encrypted)?;
+        let opens = self.pvcs.keys.get(pvc) == self.pvcs.stores.get(&request.old);
+        let problem = || NodeProblem::Refused("the key does not open the OSD".to_owned());
+        (!passes(Guard::KeyOfOld, opens)).then(problem)
     }
 
     /// Closes what device-mapper has on the disk of a request, before the agent opens the disk exclusively.

@@ -112,6 +112,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::StartsOnPvc => new_pvcs::RECREATED_LATE,
         Guard::PvcOnce => new_pvcs::QUARANTINED,
         Guard::KeyFirst | Guard::KeyStays => pvcs::KILLED,
+        Guard::KeyOfOld => pvcs::WITHOUT_KEY,
         Guard::MappingsClosed => "on a PVC, to be unencrypted",
         Guard::BootstrapOurs | Guard::Redundancy => "two replicas",
         Guard::OkToStop => "min_size as size",

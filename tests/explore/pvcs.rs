@@ -16,6 +16,7 @@ pub(super) const ALONGSIDE_ROOK: &str = "alongside Rook, a device set is edited"
 pub(super) const ROTATED: &str = "on a PVC, its key is rotated";
 pub(super) const OVERWRITTEN: &str = "on a PVC, the disk of its database is overwritten";
 pub(super) const ELSEWHERE: &str = "on a PVC, its database is elsewhere";
+pub(super) const WITHOUT_KEY: &str = "on a PVC, its key is lost";
 pub(super) const ON_LVM: &str = "on LVM on a PVC";
 pub(super) const KILLED: &str = "on a PVC, to be encrypted, agents fail";
 
@@ -99,6 +100,7 @@ pub(super) fn searches() -> Vec<Search> {
         new(KILLED, example::pvc_to_be_encrypted, super::agents, (1, 0, 0)),
         overwritten(),
         elsewhere(),
+        without_key(),
     ]
 }
 
@@ -111,6 +113,11 @@ fn elsewhere() -> Search {
     Search { stays_shut: true, ..Search::new(ELSEWHERE, world, nothing, (0, 0, 0)) }
 }
 
+fn without_key() -> Search {
+    let world = example::pvc_without_its_key;
+    Search { stays_shut: true, ..Search::new(WITHOUT_KEY, world, nothing, (0, 0, 0)) }
+}
+
 #[test]
 fn pvc_worlds_have_one_osd_to_migrate() {
     for (world, what) in [
@@ -118,6 +125,8 @@ fn pvc_worlds_have_one_osd_to_migrate() {
         (example::pvc_to_be_plain(), "encrypted, declared not encrypted"),
         (example::pvc_with_database(), "not encrypted, declared encrypted"),
         (example::pvc_gets_database(), "its database is with its data"),
+        (example::pvc_encrypted_gets_database(), "its database is with its data"),
+        (example::pvc_gets_encrypted_database(), "not encrypted, declared encrypted; its database"),
         (example::pvc_on_lvm(), "on a volume of LVM on its PVC"),
     ] {
         let class = |osd| promises::class(&world, OsdId(osd));
@@ -152,6 +161,7 @@ fn lvm_on_a_pvc_to_raw_survives_a_fault_of_any_kind() {
 fn guards_of_a_database_on_a_pvc_are_needed() {
     needs(overwritten, &[Guard::PvcPartProven]);
     needs(elsewhere, &[Guard::PartsFoundFirst]);
+    needs(without_key, &[Guard::KeyOfOld]);
 }
 
 #[test]
@@ -165,13 +175,25 @@ fn pvc_gets_a_database_despite_a_fault() {
 }
 
 #[test]
+fn encrypted_pvcs_get_a_database_despite_a_fault() {
+    for world in [example::pvc_encrypted_gets_database, example::pvc_gets_encrypted_database] {
+        explore("an encrypted PVC gets a database", world, with_database, (1, 0, 0));
+    }
+}
+
+#[test]
 fn pvcs_wider_if_there_is_time() {
     if has_time() {
         explore("a PVC to plain", example::pvc_to_be_plain, nothing, (0, 1, 0));
         explore(ON_LVM, example::pvc_on_lvm, nothing, (0, 1, 0));
         explore("a PVC to encrypted", example::pvc_to_be_encrypted, spontaneous, (1, 1, 0));
         explore("a PVC to encrypted", example::pvc_to_be_encrypted, with_pvcs, (1, 0, 1));
-        for world in [example::pvc_with_database, example::pvc_gets_database] {
+        for world in [
+            example::pvc_with_database,
+            example::pvc_gets_database,
+            example::pvc_encrypted_gets_database,
+            example::pvc_gets_encrypted_database,
+        ] {
             explore("a PVC and a database", world, nothing, (0, 1, 0));
             explore("a PVC and a database", world, spontaneous, (1, 0, 0));
         }

@@ -45,6 +45,8 @@ pub enum Difference {
     DatabaseElsewhere(String),
     /// Database that is to be on a PVC of its own, by the name of the device set.
     DatabaseOnPvc(String),
+    /// Write-ahead log that is to be on a PVC of its own, by the name of the device set.
+    LogOnPvc(String),
     /// Volume of LVM on a PVC: Rook creates OSDs on PVCs in raw mode only.
     OnLvm,
 }
@@ -107,6 +109,9 @@ impl fmt::Display for Difference {
             Self::OnLvm => f.write_str("on a volume of LVM on its PVC, which Rook has deprecated"),
             Self::DatabaseOnPvc(set) => {
                 write!(f, "its database is with its data, declared on a PVC (template `metadata` of `{set}`)")
+            }
+            Self::LogOnPvc(set) => {
+                write!(f, "it has no log of its own, declared on a PVC (template `wal` of `{set}`)")
             }
         }
     }

@@ -8,11 +8,10 @@ use super::obstacles::{is_no_way_back, obstacle};
 use super::pvc_refusal::PvcRefusal;
 use super::pvcs::OfSet;
 use super::target::Target;
-use crate::domain::device_set::{DeviceSet, METADATA};
+use crate::domain::device_set::{DeviceSet, METADATA, WAL};
 use crate::domain::observation::{Daemon, Metadata, Observation, OnPvcs};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{Kind, Layout, Mode, OsdId};
-use crate::domain::policy::Declaration;
 
 /// Returns the declared device set of an OSD: the one that its Deployment names, else the one of its PVC.
 pub fn set_of<'a>(on: &OnPvcs, seen: &'a Observation) -> Option<&'a DeviceSet> {
@@ -60,14 +59,22 @@ pub(super) fn class_of(
         return not_yet(&format!("its {part} is on a device that its Deployment does not name"));
     }
     OfSet { osd, on, set, seen }.pvcs(data)?;
-    let Declaration { store, kms, .. } = &*seen.kube.declaration;
-    if is_no_way_back(metadata, store) {
+    if is_no_way_back(metadata, &seen.kube.declaration.store) {
         return Err(Refusal::NoWayBack);
     }
-    if let Some(kms) = kms.clone().filter(|_| set.encrypted) {
+    if let Some(kms) = kms_of(on, set, seen) {
         return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
     Ok(Class::Mismatched(Mismatch { format: kind, differs }))
+}
+
+/// Returns the key management service that the key of the new OSD would have to be in, if it gets one.
+///
+/// An OSD that reads its key from a service does so whatever the CephCluster declares now.
+fn kms_of(on: &OnPvcs, set: &DeviceSet, seen: &Observation) -> Option<String> {
+    let declared = seen.kube.declaration.kms.clone();
+    let found = || on.key_in_kms.then(|| "a key management service".to_owned());
+    declared.or_else(found).filter(|_| set.encrypted)
 }
 
 /// Returns whether an OSD has its database or its log on another device than its data.
@@ -112,12 +119,16 @@ fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a Dev
 
 /// Returns the differences of an OSD on PVCs from its set.
 ///
-/// A database too many makes no difference (ADR 0022).
+/// A database too many makes no difference (ADR 0022). A log too few does: Rook links the PVC of its set as
+/// `block.wal` (spec.go, v1.20.6), and BlueStore does not start with a log that is not its own.
 fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation) -> BTreeSet<Difference> {
     let target = Target { layout: layout(set, seen), database: None };
     let mut found = differences(kind, metadata, &target);
     if set.has_template(METADATA) && !metadata.dedicated_db {
         found.insert(Difference::DatabaseOnPvc(set.name.clone()));
+    }
+    if set.has_template(WAL) && !metadata.dedicated_wal {
+        found.insert(Difference::LogOnPvc(set.name.clone()));
     }
     if matches!(kind, Kind::Lvm | Kind::LvmCrypt) {
         found.insert(Difference::OnLvm);

@@ -60,7 +60,7 @@ pub enum PvcRefusal {
         /// why there is no usable PVC
         why: String,
     },
-    /// OSD on a PVC that is to be encrypted with a key from a key management service.
+    /// OSD on a PVC that is to be encrypted, or stay so, with a key in a key management service.
     KeyInKms {
         /// provider
         kms: String,
@@ -123,9 +123,9 @@ impl fmt::Display for PvcRefusal {
             ),
             Self::KeyInKms { kms, set } => write!(
                 f,
-                "its key would have to be stored in {kms}, which only Rook does. Leave device set `{set}` to \
-                 Rook's own migration, or remove spec.security.kms: kubectl -n NAMESPACE edit cephcluster \
-                 CEPHCLUSTER"
+                "the key of an encrypted OSD of device set `{set}` is in {kms}, where only Rook stores keys. Leave \
+                 `{set}` to Rook's own migration (spec.storage.migration), or declare `encrypted: false`: kubectl \
+                 -n NAMESPACE edit cephcluster CEPHCLUSTER"
             ),
         }
     }

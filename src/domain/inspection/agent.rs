@@ -119,6 +119,9 @@ pub struct NodeRequest {
     /// The first inspection then looks for blank devices, not for an OSD.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_new_pvcs: bool,
+    /// Whether the old OSD is encrypted: then it has a key, and none is created.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_encrypted: bool,
 }
 
 impl NodeRequest {
@@ -138,6 +141,14 @@ impl NodeRequest {
     /// needed.
     pub fn pvc_with_key(&self) -> Option<&str> {
         self.data_pvc().filter(|_| self.target.encrypted)
+    }
+
+    /// Returns the PVC for which a key is created, if it has none: the old OSD is unencrypted.
+    ///
+    /// A key that an encrypted OSD has lost is not replaced by another one: the OSD could not be started
+    /// again after a stop, and nothing would show that its key is missing.
+    pub fn pvc_for_new_key(&self) -> Option<&str> {
+        self.pvc_with_key().filter(|_| !self.is_encrypted)
     }
 }
 

@@ -13,6 +13,8 @@ pub struct OnPvcs {
     pub wal: Option<String>,
     /// Device set: label `ceph.rook.io/DeviceSet`. None if the Deployment does not name it.
     pub set: Option<String>,
+    /// The pods read their key from a key management service: init container `encryption-kms-get-kek`.
+    pub key_in_kms: bool,
 }
 
 /// A PersistentVolumeClaim.

@@ -72,6 +72,7 @@ pub(super) fn request() -> NodeRequest {
         directory: None,
         pvcs: None,
         on_new_pvcs: false,
+        is_encrypted: false,
     }
 }
 

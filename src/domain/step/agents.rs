@@ -10,6 +10,7 @@ use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest,
 use crate::domain::ledger::{Attempt, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
+use crate::domain::osd::Kind;
 use crate::domain::phase::{self};
 use crate::domain::temporary::bootstrap;
 
@@ -336,6 +337,7 @@ impl<'a> Step<'a> {
                 directory,
                 pvcs: record.pvcs.as_ref().map(|pvcs| pvcs.map(|pvc| pvc.name.clone())),
                 on_new_pvcs: record.is_new() && record.pvcs.is_some(),
+                is_encrypted: record.class.migrates().is_some_and(Kind::is_encrypted),
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),

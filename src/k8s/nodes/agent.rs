@@ -38,12 +38,12 @@ impl K8s {
     /// a right to delete all of them, also those that open encrypted OSDs, because the names are not known
     /// beforehand.
     ///
-    /// Before all of these, the key of an OSD on a PVC that is to be encrypted is created
+    /// Before all of these, the key of an unencrypted OSD on a PVC that is to be encrypted is created
     /// ([`K8s::create_pvc_key`]): a device is encrypted only with a key that exists already.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
         let &Agent { request, pod, .. } = agent;
-        if let Some(pvc) = request.pvc_with_key() {
+        if let Some(pvc) = request.pvc_for_new_key() {
             self.create_pvc_key(pvc, pod.declaration).await?;
         }
         let placement = &pod.declaration.storage.placement.tolerations;

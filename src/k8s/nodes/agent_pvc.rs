@@ -42,14 +42,15 @@ impl<'a> AgentPvcs<'a> {
 
     /// Returns the volumes: one for each PVC, the bridge, and the key, which is that of the data for all.
     ///
-    /// The Secret is mounted without a list of keys: if its key is missing, the pod starts and the agent
-    /// reports that.
+    /// The Secret is optional and mounted without a list of keys: if it or its key is missing, the pod starts
+    /// and the agent reports that.
     pub(super) fn volumes(self) -> Vec<Value> {
         let of_pvc = |(role, pvc): (Role, &String)| json!({"name": volume(role), "persistentVolumeClaim": {"claimName": pvc}});
         let mut volumes: Vec<_> = self.pvcs.iter().map(of_pvc).collect();
         volumes.push(json!({"name": BRIDGE, "emptyDir": {"medium": "Memory"}}));
         if self.has_key {
-            let secret = json!({"secretName": key_secret(&self.pvcs.data), "defaultMode": 0o400});
+            let secret =
+                json!({"secretName": key_secret(&self.pvcs.data), "defaultMode": 0o400, "optional": true});
             volumes.push(json!({"name": KEY, "secret": secret}));
         }
         volumes
@@ -190,7 +191,7 @@ mod tests {
     fn key_is_mounted_by_the_agent_alone_if_the_target_is_encrypted() {
         let with_key = spec(&on_pvc(true));
         let volume = json!({"name": "pvc-key", "secret": {
-            "secretName": "rook-ceph-osd-encryption-key-set1-data-0a", "defaultMode": 256}});
+            "secretName": "rook-ceph-osd-encryption-key-set1-data-0a", "defaultMode": 256, "optional": true}});
         assert_eq!(named(&with_key["volumes"], "pvc-key"), [volume]);
         assert_eq!(
             named(&with_key["containers"][0]["volumeMounts"], "pvc-key"),

@@ -26,6 +26,7 @@ pub(crate) fn request() -> NodeRequest {
         directory: None,
         pvcs: None,
         on_new_pvcs: false,
+        is_encrypted: false,
     }
 }
 

@@ -72,6 +72,15 @@ async fn pvc_key_is_created_before_the_agent_and_an_existing_one_stays() {
     }
 }
 
+/// Checks that a lost key of an encrypted OSD is not replaced, and that its agent starts without the Secret.
+#[tokio::test]
+async fn lost_key_of_an_encrypted_osd_is_not_replaced() {
+    let mut script = of_every_agent();
+    let jobs = script.pop().unwrap();
+    script.push(jobs.with(|body| assert!(body.to_string().contains("\"optional\":true"), "{body}")));
+    create(script, &NodeRequest { is_encrypted: true, ..on_pvc(true) }).await.unwrap();
+}
+
 #[tokio::test]
 async fn agent_is_not_created_if_its_pvc_key_could_not_be() {
     let script = vec![on(SECRETS, 403, refusal(403, "Forbidden"))];

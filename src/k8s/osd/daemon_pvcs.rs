@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::domain::observation::OnPvcs;
 use crate::domain::osd::Role;
 use crate::k8s::osd::fields::{containers, env, field, label, text, volumes};
-use crate::k8s::osd::pvc_shape::copies;
+use crate::k8s::osd::pvc_shape::{copies, reads_from_kms};
 
 /// Label of the device set, on PVCs and Deployments (pkg/operator/ceph/cluster/osd/labels.go, Rook v1.20.6).
 pub(crate) const DEVICE_SET: &str = "ceph.rook.io/DeviceSet";
@@ -26,6 +26,7 @@ pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {
         db: pvc_of_container(deployment, copies(Role::Db)).map(str::to_owned),
         wal: pvc_of_container(deployment, copies(Role::Wal)).map(str::to_owned),
         set: label(DEVICE_SET),
+        key_in_kms: reads_from_kms(deployment),
     })
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn daemons(
             daemons.insert(osd, daemon);
         }
     }
+    ambiguities.extend(on_one_pvc(&daemons));
     // If a pod moves to another node, the old pod may stay for minutes.
     let (mut moved_to, mut left) = (BTreeMap::new(), BTreeMap::new());
     for OsdPod { osd, pod, is_deleted } in pods {
@@ -68,6 +69,22 @@ pub(crate) fn daemons(
     }
     ambiguities.sort();
     (daemons, ambiguities)
+}
+
+/// Returns an ambiguity for each PVC that the Deployments of two OSDs name.
+///
+/// One device would be under two ids.
+fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<String> {
+    let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {
+        for pvc in [&on.data, &on.db, &on.wal].into_iter().flatten() {
+            if let Some(other) = user.insert(pvc, osd).filter(|other| *other != osd) {
+                found.push(format!("{other} and {osd} have one PVC: {pvc}"));
+            }
+        }
+    }
+    found
 }
 
 /// Parses the Deployment of an OSD.
@@ -112,6 +129,22 @@ mod tests {
             taints: Vec::new(),
         };
         (NodeName(name.to_owned()), node)
+    }
+
+    #[test]
+    fn osds_on_one_pvc_are_ambiguous() {
+        let on = |name: &str, id: &str, pvc: &str| {
+            let object = json!({"metadata": {"name": name,
+                "labels": {"ceph-osd-id": id, "ceph.rook.io/pvc": pvc}}});
+            parse_daemon(&serde_json::from_value(object).unwrap())
+        };
+        let parsed =
+            vec![on("a", "1", "set1-data-0"), on("b", "2", "set1-data-1"), on("c", "3", "set1-data-0")];
+        let (daemons, ambiguities) = daemons(parsed, Vec::new(), &BTreeMap::new());
+        assert_eq!(
+            (daemons.len(), ambiguities),
+            (3, vec!["osd.1 and osd.3 have one PVC: set1-data-0".to_owned()])
+        );
     }
 
     #[test]

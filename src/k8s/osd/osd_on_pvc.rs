@@ -10,7 +10,9 @@ use crate::domain::act::Deploy;
 use crate::domain::osd::pvc::{PerPvc, block_path};
 use crate::k8s::osd::fields::{POD_SPEC, containers, env, field, osd_container, text, volumes};
 use crate::k8s::osd::osd_object::{bare, set};
-use crate::k8s::osd::pvc_shape::{ACTIVATE, COPY, Names, NoShape, all_mut, is_opened, list_mut};
+use crate::k8s::osd::pvc_shape::{
+    ACTIVATE, COPY, Names, NoShape, all_mut, is_opened, list_mut, reads_from_kms,
+};
 use crate::k8s::osd::render_osd::{Frame, carried_annotations, pod_annotations};
 use crate::k8s::osd::{pvc_encryption, pvc_from_lvm, pvc_parts};
 
@@ -41,6 +43,9 @@ pub(super) fn reshape(
     set_image(&mut new, found, &frame.declaration.image);
     if let Some(pod) = new.pointer_mut(POD_SPEC) {
         let (was, is) = (is_opened(found), deploy.layout.encrypted);
+        if is && reads_from_kms(found) {
+            return Err(NoShape::KeyInKms);
+        }
         if was && !is {
             pvc_encryption::decrypt(pod, &names)?;
         }

@@ -126,6 +126,12 @@ fn osd_with_its_key_in_vault_loses_it_when_it_becomes_plain() {
 }
 
 #[test]
+fn osd_with_its_key_in_vault_does_not_stay_encrypted() {
+    let old = Shape { vault: true, ..old(Rook::V1_20, true) };
+    assert_eq!(reshaped(&on_pvc(true), &old.deployment()), Err(NoShape::KeyInKms));
+}
+
+#[test]
 fn portable_osd_keeps_its_affinity_to_the_topology() {
     let old = Shape { portable: true, ..old(Rook::V1_20, false) };
     let new = reshaped(&on_pvc(true), &old.deployment()).unwrap();
@@ -245,8 +251,10 @@ fn block_path_of_an_old_variable_is_not_read_back() {
 
 #[test]
 fn declared_image_replaces_that_of_the_osd_in_all_containers() {
-    let mut found = Shape { vault: true, ..old(Rook::V1_20, true) }.deployment();
+    let mut found = old(Rook::V1_20, true).deployment();
     found["spec"]["template"]["spec"]["containers"][1]["image"] = json!("logs");
+    let of_rook = json!({"name": "of-rook", "image": "rook"});
+    found["spec"]["template"]["spec"]["initContainers"].as_array_mut().unwrap().push(of_rook);
     let new =
         reshape(&on_pvc(true), &PerPvc::of_data(PVC.to_owned()), &found, &frame(&declaration())).unwrap();
     let images: Vec<_> = containers(&new, "initContainers").map(|c| field(c, "image").unwrap()).collect();

@@ -16,6 +16,9 @@ pub(super) const OPEN: &str = opens(Role::Block);
 /// Init container that copies the device node of the open device of the data.
 pub(super) const COPY_OPENED: &str = copies_opened(Role::Block);
 
+/// Init container that reads the key of the OSD from a key management service (the same file).
+const READ_FROM_KMS: &str = "encryption-kms-get-kek";
+
 /// Returns the init container that copies the device node of a PVC to the folder of the OSD (the same file).
 pub(super) const fn copies(role: Role) -> &'static str {
     match role {
@@ -70,12 +73,20 @@ pub(super) enum NoShape {
     /// Names of PVCs can't be told from other text.
     #[error("the names of its PVCs do not begin with the name of its device set")]
     PvcName,
+    /// The pods read their key from a key management service, and the new OSD would have another key.
+    #[error("its init container `{READ_FROM_KMS}` reads another key than that of the new OSD")]
+    KeyInKms,
     /// The pods may run on several nodes.
     #[error("its pods are not pinned to a node")]
     Portable,
     /// A container works in another way.
     #[error("its init container `{container}` does not contain `{text}`")]
     Text { container: String, text: String },
+}
+
+/// Returns whether the pods of a Deployment read their key from a key management service.
+pub(super) fn reads_from_kms(deployment: &Value) -> bool {
+    containers(deployment, "initContainers").any(|c| field(c, "name") == Some(READ_FROM_KMS))
 }
 
 /// Names of an OSD on PVCs.

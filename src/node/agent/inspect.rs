@@ -31,7 +31,13 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
     let refused = luks::check_key(host, request).err().or_else(|| foreign_data(request, &search));
-    let refused = refused.or_else(|| foreign_layers(request, host, &search));
+    let refused = match (&search, refused.or_else(|| foreign_layers(request, host, &search))) {
+        (Search::One(found), None) => steps
+            .time("key", luks::check_key_of_old(host, request, (&found.disk, &found.examine.content)))
+            .await
+            .err(),
+        (Search::One(_) | Search::None(_) | Search::Several(_), refused) => refused,
+    };
     let blank = match &search {
         Search::One(found) if request.looks_for_blank() => {
             Some(available(host, request, &found.disk, &found.examine.content).await)

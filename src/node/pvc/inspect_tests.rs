@@ -1,7 +1,9 @@
 use super::*;
 use crate::domain::osd::OsdId;
 use crate::node::disk::tombstone::Tombstone;
-use crate::node::pvc::samples::{DB, OLD_HEADER, db_on, evidence, header, label, new, put, with_db};
+use crate::node::pvc::samples::{
+    DB, OLD_HEADER, db_on, evidence, header, label, labelled, new, put, with_db,
+};
 use crate::node::samples::{bare_disk, host};
 
 #[test]
@@ -70,6 +72,7 @@ async fn parts_of_the_old_osd_are_its_pieces_and_others_are_named() {
     // Only what belongs to another owner is final: a mapping may be open at the next inspection.
     for (bytes, said, is_foreign) in [
         (header("u"), "LUKS u, not open", false),
+        (labelled("u", "pvc_name=y"), "a LUKS header of pvc_name=y, not open: the device belongs", true),
         (stone(&request), "an unfinished part of the new OSD", false),
         (stone(&foreign), "a tombstone for osd.7", true),
         (b"x".to_vec(), "data without a signature", true),

@@ -124,7 +124,11 @@ impl Part<'_> {
             PieceSeen::Ours
         } else {
             match crypt::label_within(host, &self.disk).await? {
-                None => PieceSeen::Other(crypt::not_open(header, request, Some(self.pvc))),
+                None => {
+                    let is_foreign = crypt::owner_elsewhere(header, request, Some(self.pvc)).is_some();
+                    let seen = PieceSeen::Other(crypt::not_open(header, request, Some(self.pvc)));
+                    return Ok(Carried { seen, luks: Some(header.uuid.clone()), is_foreign });
+                }
                 Some(None) => PieceSeen::Other(format!("{header}, open, without a BlueStore label")),
                 Some(Some(label)) => self.labelled(&label, request, issued),
             }

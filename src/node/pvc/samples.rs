@@ -52,6 +52,13 @@ pub(super) fn evidence(request: &NodeRequest, db: &Part<'_>, luks: Option<&str>)
     Evidence { device, proof, usable_bytes: 1, auxiliary }
 }
 
+/// Returns the first sector of a LUKS2 header with that uuid and label.
+pub(super) fn labelled(uuid: &str, label: &str) -> Vec<u8> {
+    let mut bytes = header(uuid);
+    bytes[24..24 + label.len()].copy_from_slice(label.as_bytes());
+    bytes
+}
+
 /// Returns the first sector of a LUKS2 header with that uuid.
 pub(super) fn header(uuid: &str) -> Vec<u8> {
     let mut bytes = vec![0; 512];

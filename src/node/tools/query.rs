@@ -10,7 +10,7 @@ use crate::node::error::NodeError;
 use crate::node::tools::command::{CommandOutput, QUICK, run};
 
 /// Limit of one call of ceph-volume: Python starts slowly on a busy node, and ceph-volume asks lsblk, LVM and
-/// udev about each disk.
+/// udev about each disk. A LUKS header of another program may need seconds of computing to be opened.
 const PATIENT: Duration = Duration::from_secs(120);
 /// Limit of one call of ceph-volume on a node with hundreds of disks.
 const ALL_DISKS: Duration = Duration::from_secs(300);
@@ -36,6 +36,8 @@ pub(crate) enum Query<'a> {
     Table(&'a Path),
     /// BlueStore's label. The answer may contain a key, so it does not go into a report.
     Label(&'a Path),
+    /// Whether a key opens a LUKS device; no mapping is created. `key` is the path of a file, never the key.
+    KeyOpens { device: &'a Path, key: &'a Path },
     /// Next unused loop device.
     FreeLoop,
     /// Loop devices that lead to a file.
@@ -56,6 +58,7 @@ impl Query<'_> {
             Self::Signatures(_) => ("blkid", &["-p", "-o", "export"]),
             Self::Table(_) => ("partx", &["-g", "-r", "-o", "NR,START,SECTORS,TYPE,UUID,NAME"]),
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
+            Self::KeyOpens { .. } => ("cryptsetup", &["open", "--test-passphrase", "--key-file"]),
             Self::FreeLoop => ("losetup", &["--find"]),
             Self::LoopBacking(_) => {
                 // With --raw, losetup would escape the blanks that pad the numbers (util-linux 2.38).
@@ -73,6 +76,7 @@ impl Query<'_> {
             | Self::LoopBacking(path) => {
                 words.push(path.as_os_str());
             }
+            Self::KeyOpens { device, key } => words.extend([key.as_os_str(), device.as_os_str()]),
             Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion | Self::FreeLoop => {}
         }
         (program, words)
@@ -81,7 +85,7 @@ impl Query<'_> {
     fn limit(&self) -> Duration {
         match self {
             Self::Inventory | Self::RawList(_) | Self::LvmList => ALL_DISKS,
-            Self::RawPrepareHelp => PATIENT,
+            Self::RawPrepareHelp | Self::KeyOpens { .. } => PATIENT,
             Self::OsdVersion
             | Self::Signatures(_)
             | Self::Table(_)
@@ -143,6 +147,10 @@ mod tests {
             (Query::Signatures(disk), "blkid -p -o export /dev/sdb"),
             (Query::Table(disk), "partx -g -r -o NR,START,SECTORS,TYPE,UUID,NAME /dev/sdb"),
             (Query::Label(disk), "ceph-bluestore-tool show-label --dev /dev/sdb"),
+            (
+                Query::KeyOpens { device: disk, key: Path::new("/mnt/key") },
+                "cryptsetup open --test-passphrase --key-file /mnt/key /dev/sdb",
+            ),
             (Query::FreeLoop, "losetup --find"),
             (Query::LoopBacking(disk), "losetup --list --noheadings --output BACK-INO,BACK-MAJ:MIN /dev/sdb"),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),

@@ -32,7 +32,9 @@ pub(super) async fn examine(
         return of_record(host, disk, pvc, request, moment).await;
     }
     let Some(open) = opened(Mapped::over(host, &disk.holders)) else {
-        return Ok(DiskFinding::other(not_open(header, request, request.data_pvc()), None));
+        let what = not_open(header, request, request.data_pvc());
+        let foreign = owner_elsewhere(header, request, request.data_pvc()).map(|_| what.clone());
+        return Ok(DiskFinding { foreign, ..DiskFinding::other(what, None) });
     };
     let header = &header.uuid;
     let Some(label) = label_on(&open.node).await? else {
@@ -101,15 +103,24 @@ pub(crate) async fn label_within(host: &Host, disk: &Disk) -> Result<Option<Opti
 ///
 /// `pvc`: the PVC whose device has the header, if it is one.
 pub(crate) fn not_open(header: &LuksHeader, request: &NodeRequest, pvc: Option<&str>) -> String {
+    match owner_elsewhere(header, request, pvc) {
+        Some(owner) => format!("{header}, not open: the device belongs to another {owner}"),
+        None => format!("{header}, not open"),
+    }
+}
+
+/// Returns what else the header on the device of a PVC belongs to by its names: `PVC` or `cluster`.
+pub(crate) fn owner_elsewhere(
+    header: &LuksHeader,
+    request: &NodeRequest,
+    pvc: Option<&str>,
+) -> Option<&'static str> {
     let differs = |found: &Option<String>, own: String| found.as_ref().is_some_and(|found| *found != own);
-    let belongs = match pvc {
-        Some(pvc) if differs(&header.label, luks::label_of(pvc)) => ": the device belongs to another PVC",
-        Some(_) if differs(&header.subsystem, luks::subsystem_of(request.cluster)) => {
-            ": the device belongs to another cluster"
-        }
-        Some(_) | None => "",
-    };
-    format!("{header}, not open{belongs}")
+    let pvc = pvc?;
+    if differs(&header.label, luks::label_of(pvc)) {
+        return Some("PVC");
+    }
+    differs(&header.subsystem, luks::subsystem_of(request.cluster)).then_some("cluster")
 }
 
 /// Returns the finding for a header that was recorded with the OSD, if `header` is that one.
@@ -162,6 +173,7 @@ mod tests {
         let text =
             format!("a LUKS header of pvc_name=y, {ours}, not open: the device belongs to another PVC");
         assert_eq!(of_x(&other), text);
+        assert_eq!(owner_elsewhere(&other, &request, Some("x")), Some("PVC"));
         let foreign = header(Some("pvc_name=x"), Some("ceph_fsid=z".into()));
         let text =
             "a LUKS header of pvc_name=x, ceph_fsid=z, not open: the device belongs to another cluster";

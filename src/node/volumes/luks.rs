@@ -20,13 +20,14 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::inspection::{NodeRequest, RecordId};
+use crate::domain::inspection::{Content, NodeRequest, RecordId};
 use crate::domain::osd::pvc::{KEY_IN_SECRET, PerPvc, key_secret, mapping_name};
-use crate::domain::osd::{ClusterFsid, Role};
+use crate::domain::osd::{ClusterFsid, Kind, Role};
 use crate::node::disk::devices::Disk;
 use crate::node::disk::wipe::ExclusiveDisk;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
+use crate::node::tools::query::Query;
 use crate::node::volumes::change::Change;
 use crate::node::volumes::mapped::{Mapped, opened};
 
@@ -90,6 +91,28 @@ pub(crate) fn check_key(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
             key_secret(pvc)
         ))),
     }
+}
+
+/// Checks that the key opens the header of the old OSD, if the OSD is encrypted and is to stay so.
+///
+/// Asked before the OSD is stopped: with another key it could not be started again.
+pub(crate) async fn check_key_of_old(
+    host: &Host,
+    request: &NodeRequest,
+    (disk, content): (&Disk, &Content),
+) -> Result<(), NodeError> {
+    let is_encrypted = matches!(content, Content::Osd { format: Kind::RawCrypt, .. });
+    let Some(pvc) = request.pvc_with_key().filter(|_| is_encrypted && request.evidence.is_none()) else {
+        return Ok(());
+    };
+    let ask = Query::KeyOpens { device: &disk.node, key: &host.key };
+    ask.ask_well().await.map(drop).map_err(|error| {
+        refused_key(
+            error,
+            pvc,
+            "the LUKS header of its device. The OSD could not be started again after a stop",
+        )
+    })
 }
 
 /// Writes the header for the new OSD over the tombstone, on the device of a PVC with that role.
@@ -178,12 +201,16 @@ pub(crate) async fn read<T>(
 }
 
 fn of_opening(error: NodeError, data_pvc: &str) -> NodeError {
+    refused_key(error, data_pvc, "the LUKS header that was written with it")
+}
+
+/// Returns the refusal for a key that does not open `what`; another error stays.
+fn refused_key(error: NodeError, data_pvc: &str, what: &str) -> NodeError {
     if let NodeError::Ended { status, .. } = &error
         && status.code() == Some(NO_PERMISSION)
     {
         return NodeError::Refused(format!(
-            "the key `{KEY_IN_SECRET}` of Secret {} does not open the LUKS header that was written with it. \
-             Restore the key: it is never replaced",
+            "the key `{KEY_IN_SECRET}` of Secret {} does not open {what}. Restore the key: it is never replaced",
             key_secret(data_pvc)
         ));
     }

@@ -1,8 +1,9 @@
 //! Tests of names, keys and header files; those with a kernel's device-mapper are the lab's.
 
 use super::*;
+use crate::domain::inspection::{Evidence, Proof};
 use crate::domain::osd::pvc::PerPvc;
-use crate::node::samples::{host, request};
+use crate::node::samples::{bare_disk, host, request};
 
 fn encrypted() -> NodeRequest {
     let mut request = request("n1");
@@ -56,6 +57,33 @@ fn key_that_opens_nothing_is_refused_and_other_errors_stay() {
     let refused = of_opening(ended(2), "set1-data-0x");
     assert!(matches!(&refused, NodeError::Refused(why) if why.contains("encryption-key-set1-data-0x")));
     assert!(matches!(of_opening(ended(5), "set1-data-0x"), NodeError::Ended { .. }));
+}
+
+/// Checks that cryptsetup is asked about the key of an encrypted OSD only; with real headers, lab `pvc`.
+#[tokio::test]
+async fn key_of_an_encrypted_osd_is_tried_before_its_stop() {
+    let root = tempfile::tempdir().unwrap();
+    let (host, request) = (host(root.path()), encrypted());
+    let disk = Disk { node: root.path().join("no-device"), ..bare_disk(&[], 1) };
+    let of = |format| Content::Osd {
+        format,
+        osd_fsid: request.old,
+        whoami: request.osd,
+        cluster: request.cluster,
+    };
+    let fails = async |request: &NodeRequest, content: &Content| {
+        check_key_of_old(&host, request, (&disk, content)).await.is_err()
+    };
+    assert!(fails(&request, &of(Kind::RawCrypt)).await, "it has no header");
+    assert!(!fails(&request, &of(Kind::Raw)).await && !fails(&request, &Content::Blank).await);
+    let (osd_fsid, whoami, cluster) = (request.old, request.osd, request.cluster);
+    let proof = Proof::Luks { header: "h".into(), osd_fsid, whoami, cluster };
+    let device = disk.identity.clone();
+    let evidence = Some(Evidence { device, proof, usable_bytes: 1, auxiliary: Vec::new() });
+    // A stopped OSD is recreated also if its key was lost meanwhile.
+    assert!(!fails(&NodeRequest { evidence, ..request.clone() }, &of(Kind::RawCrypt)).await);
+    let to_plain = NodeRequest { target: crate::node::samples::request("n1").target, ..request.clone() };
+    assert!(!fails(&to_plain, &of(Kind::RawCrypt)).await);
 }
 
 #[test]

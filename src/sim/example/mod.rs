@@ -29,8 +29,9 @@ pub use noise::{
     two_in_line, two_without_a_device, with_a_sick_osd,
 };
 pub use pvcs::{
-    DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_gets_database, pvc_on_lvm, pvc_portable,
-    pvc_to_be_encrypted, pvc_to_be_plain, pvc_with_database, pvc_with_database_elsewhere,
+    DB_DISK, DB_PVC, OTHER_DISK, PVC, pvc_alongside_rook, pvc_encrypted_gets_database, pvc_gets_database,
+    pvc_gets_encrypted_database, pvc_on_lvm, pvc_portable, pvc_to_be_encrypted, pvc_to_be_plain,
+    pvc_with_database, pvc_with_database_elsewhere, pvc_without_its_key,
 };
 pub use removal::{
     directory_with_a_disk, directory_without_a_disk, out_for, removal, removal_alongside_rook,

@@ -100,6 +100,28 @@ pub fn pvc_gets_database() -> World {
     world
 }
 
+/// Returns `pvc_gets_database` with an OSD that is encrypted, and stays so.
+pub fn pvc_encrypted_gets_database() -> World {
+    let mut world = on_a_pvc(true);
+    world.declare_set(&["data", "metadata"], true);
+    world.add_database_pvc();
+    world
+}
+
+/// Returns `pvc_encrypted_gets_database` after the key of the OSD was lost while the OSD is running.
+pub fn pvc_without_its_key() -> World {
+    let mut world = pvc_encrypted_gets_database();
+    world.pvcs.keys.clear();
+    world
+}
+
+/// Returns `pvc_gets_database` with an OSD that is to be encrypted, too.
+pub fn pvc_gets_encrypted_database() -> World {
+    let mut world = pvc_gets_database();
+    world.declare_set(&["data", "metadata"], true);
+    world
+}
+
 /// Returns `with_rook` with another OSD on a PVC, which is as declared.
 pub fn pvc_alongside_rook() -> World {
     let mut world = with_rook();

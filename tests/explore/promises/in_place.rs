@@ -49,7 +49,8 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if world.kube.rotating.contains(&osd) {
         return Some(format!("P6: {osd} was stopped while Rook rotates its key"));
     }
-    if let Some(broken) = super::pvcs::unknown_part(world, record) {
+    let of_pvcs = super::pvcs::unknown_part(world, record);
+    if let Some(broken) = of_pvcs.or_else(|| super::pvcs::without_its_key(world, record)) {
         return Some(broken);
     }
     if let Some(broken) = super::directories::nowhere_to_go(before, record) {

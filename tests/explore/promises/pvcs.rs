@@ -36,6 +36,14 @@ pub(super) fn unknown_part(world: &World, record: &Record) -> Option<Broken> {
     (!is_found).then(|| format!("P3: {} was stopped, but its database on {disk} was not found", record.osd))
 }
 
+/// Checks P7: an encrypted OSD that stays encrypted can be started again with its key when it is stopped.
+pub(super) fn without_its_key(world: &World, record: &Record) -> Option<Broken> {
+    let pvc = &record.pvcs.as_ref().filter(|_| record.target.encrypted)?.data.name;
+    let store = world.pvcs.stores.get(&record.old)?;
+    (world.pvcs.keys.get(pvc) != Some(store))
+        .then(|| format!("P7: {} was stopped, but no key of PVC {pvc} opens it", record.osd))
+}
+
 /// Checks P3: what is cleared on the device for a database is a part of this OSD, whose data is gone.
 pub(super) fn part_cleared(
     world: &World,

@@ -30,15 +30,17 @@ class Watch:
         assert self.process.wait(120 * self.world.patience) == 0, "the watch on u1 failed"
         with open(self.out, encoding="utf-8") as file:
             seen = json.load(file)
-        self.lines, self.logs = seen["lines"], seen["logs"]
+        self.lines, self.environments, self.logs = seen["lines"], seen["environments"], seen["logs"]
 
     def expect_nowhere(self, key, secret):
         """Checks that the passphrase is in the Secret, and nowhere else, although cryptsetup used it meanwhile."""
         world = self.world
         calls = [line for line in self.lines if "cryptsetup" in line]
         assert any("--key-file" in line for line in calls), f"the watch did not see cryptsetup with a key: {calls}"
+        assert len(self.environments) > 10, "the watch read no environments"
         assert any("_osd-migrate-" in name for name in self.logs), f"no log of an agent: {sorted(self.logs)}"
         texts = {f"command line {number}, {line[:60]}": line for number, line in enumerate(self.lines)}
+        texts |= {f"environment {number}": text for number, text in enumerate(self.environments)}
         texts |= self.logs
         texts |= {f"log of {job}": world.log(job) for job in world.jobs}
         texts |= {f"now: {kind}": world.kubectl("get", kind, "-o", "json") for kind in OBJECTS.split(",")}
@@ -53,6 +55,6 @@ class Watch:
         assert found == ["its Secret"], f"the passphrase is in: {found}"
         size = sum(map(len, texts.values())) >> 10
         world.say(
-            f"the passphrase is in its Secret, and in none of {len(self.lines)} command lines, {len(self.logs)} logs of pods on u1, objects, "
-            f"requests and what the mons store: {size} KiB"
+            f"the passphrase is in its Secret, and in none of {len(self.lines)} command lines, {len(self.environments)} environments, "
+            f"{len(self.logs)} logs of pods on u1, objects, requests and what the mons store: {size} KiB"
         )

@@ -3,9 +3,10 @@
 Each has its own device set, whose `encrypted` is changed; one has its database on a second PVC. Rook rotates the key
 of one before its stop. Runners, agents and the kubelet are killed, and u1 loses power while a LUKS mapping is open. With
 --full also the key of a stopped OSD is deleted, u1 loses power while an encrypted OSD is stopped, and a PVC of an encrypted
-set becomes a new OSD. At the end a PVC
-is recreated on another disk while the agent is suspended before its wipe: that disk must not change.
+set becomes a new OSD. An encrypted OSD gets a database, and is not stopped while its Secret has another key. At the end a
+PVC is recreated on another disk while the agent is suspended before its wipe: that disk must not change.
 """
+import base64
 import json
 import random
 import time
@@ -35,7 +36,7 @@ def run(world):
     osds = Osds(world)
     more = [key_deleted, power_loss_while_stopped] if world.full else []
     new = [new_osd] if world.full else []
-    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, *new, pvc_swapped]:
+    for step in [encryption_on, encryption_off, killed, power_loss, *more, databases, *new, encrypted_database, pvc_swapped]:
         began = time.monotonic()
         step(osds)
         world.say(f"{step.__name__}: {time.monotonic() - began:.1f} s")
@@ -244,6 +245,34 @@ def new_osd(osds):
     osds.world.lab("verify")
     osds.expect_encrypted(NEW)
     osds.expect_plan("new")
+
+
+def encrypted_database(osds):
+    """Gives an encrypted OSD a database on a PVC. With another key in its Secret, the OSD is not stopped."""
+    world = osds.world
+    osds.give_database(FIRST)
+    osds.declare(FIRST, ROOKS)
+    osds.expect_plan("encrypted-database", **{f"osd{FIRST}": ("Mismatched", "its database is with its data, declared on a PVC")})
+    key = osds.key(FIRST)
+    before = Before(osds)
+    set_key(osds, FIRST, "another key")
+    job = world.start("another-key", [*RUN, "--select", f"osd.{FIRST}"], node=RUNNER)
+    result, log = world.wait_for(job, 900), world.log(job)
+    assert result[0] == "Failed" and "does not open the LUKS header of its device" in log, (result, log)
+    assert (world.fsids(), world.epoch()) == (before.fsids, before.epoch), f"osd.{FIRST} was stopped:\n{log}"
+    set_key(osds, FIRST, key)
+    world.command("retry", f"osd.{FIRST}", "-n", "rook-ceph")
+    osds.run("encrypted-database")
+    before.expect_recreated(FIRST)
+    osds.expect_encrypted(FIRST)
+    assert osds.key(FIRST) == key, "the key was changed"
+    assert world.ceph("osd", "metadata", str(FIRST))["bluefs_dedicated_db"] == "1"
+    world.say(f"osd.{FIRST} was not stopped with another key; with its own, it has an encrypted database")
+
+
+def set_key(osds, osd, key):
+    data = {"data": {"dmcrypt-key": base64.b64encode(key.encode()).decode()}}
+    osds.world.kubectl("patch", "secret", osds.secret_name(osd), "--type", "merge", "-p", json.dumps(data))
 
 
 def power_cycle(osds):

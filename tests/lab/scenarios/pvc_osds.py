@@ -5,7 +5,7 @@ import json
 import re
 
 from .new_osds import by_id
-from .pvc import AS_DECLARED, device_set, expect_plan
+from .pvc import AS_DECLARED, bind, device_set, expect_plan
 from .volumes import done
 
 # ROOKS is encrypted at first: its key and its LUKS header are as Rook creates them. THIRD exists with --full only.
@@ -59,9 +59,15 @@ class Osds:
         if osd == WITH_DB:
             self.databases[osd] = pvcs[1], devices[1]
 
+    def give_database(self, osd):
+        """Creates a bound PVC for the database of an OSD that has none."""
+        pvc = self.pvc(osd, "metadata", "-db")
+        bind(self.world, pvc, f"pv-{osd}-db")
+        self.databases[osd] = pvc, by_id(f"pv-{osd}-db")
+
     def roles(self, osd):
         """Returns the templates of the OSD's set, with the ends of the names of their disks."""
-        return {"data": "", "metadata": "-db"} if osd == WITH_DB else {"data": ""}
+        return {"data": "", "metadata": "-db"} if osd == WITH_DB or osd in self.databases else {"data": ""}
 
     def places(self, osd):
         """Returns the PVC, the device and the mapping of each part of an OSD."""

@@ -38,6 +38,12 @@ fn encrypted(w: &mut World) {
     w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
 }
 
+/// Makes the OSD encrypted, with its key in a key management service.
+fn key_in_kms(w: &mut World) {
+    encrypted(w);
+    w.daemon(RAW).on_pvcs.as_mut().unwrap().key_in_kms = true;
+}
+
 fn pvc(w: &mut World) -> &mut Pvc {
     to_be_encrypted(w);
     w.seen.kube.pvcs.get_mut(PVC).unwrap()
@@ -162,18 +168,26 @@ fn osd_gets_the_pvcs_of_its_deployment_else_of_its_index() {
     assert_eq!(classify::pvcs_of(RAW, &World::new().seen), None, "an OSD on a disk of its host");
 }
 
+/// Checks that an OSD without its log is migrated: Rook would link a PVC that is not its log.
 #[test]
-fn missing_log_alone_makes_no_difference() {
+fn missing_log_is_a_difference_from_the_device_set() {
     let wal = |w: &mut World| {
         on_pvc(w);
         set(w).templates.push("wal".to_owned());
     };
-    assert_eq!(class_of(&World::new().with(wal), RAW), Class::Conforming);
-    let recreated_anyway = |w: &mut World| {
+    assert!(refused(RAW, wal).to_string().contains("the template `wal` for its index 0"));
+    let with_pvc = |w: &mut World| {
         wal(w);
-        set(w).encrypted = true;
+        let pvc = Pvc { template: Some("wal".to_owned()), ..bound_pvc() };
+        w.seen.kube.pvcs.insert("set1-wal-0c".to_owned(), pvc);
     };
-    assert!(refused(RAW, recreated_anyway).to_string().contains("the template `wal` for its index 0"));
+    let class = class_of(&World::new().with(with_pvc), RAW);
+    assert!(class.to_string().contains("no log of its own, declared on a PVC (template `wal`"), "{class}");
+    let has_one = |w: &mut World| {
+        with_pvc(w);
+        w.slot(RAW).metadata.as_mut().unwrap().dedicated_wal = true;
+    };
+    assert_eq!(class_of(&World::new().with(has_one), RAW), Class::Conforming);
 }
 
 #[test]
@@ -318,8 +332,22 @@ fn osd_on_a_pvc_that_another_pod_cannot_use_is_refused() {
         to_be_encrypted(w);
         w.seen.kube.declaration.kms = Some("vault".to_owned());
     };
-    let key_in_kms = Refusal::OnPvc(PvcRefusal::KeyInKms { kms: "vault".to_owned(), set: "set1".to_owned() });
-    assert_eq!(refused(RAW, kms), key_in_kms);
+    let in_vault = Refusal::OnPvc(PvcRefusal::KeyInKms { kms: "vault".to_owned(), set: "set1".to_owned() });
+    assert_eq!(refused(RAW, kms), in_vault);
+    // The pods read their key from the service, also if the CephCluster does not declare it any more.
+    let kept = |w: &mut World| {
+        key_in_kms(w);
+        set(w).encrypted = true;
+        w.seen.kube.declaration.store.0 = "bluestore-rdr".to_owned();
+    };
+    assert_eq!(refused(RAW, kept).code(), "key-in-kms");
+    let to_plain = class_of(&World::new().with(key_in_kms), RAW);
+    assert!(to_plain.to_string().contains("encrypted, declared not encrypted"), "{to_plain}");
+    let declared_too = |w: &mut World| {
+        key_in_kms(w);
+        w.seen.kube.declaration.kms = Some("vault".to_owned());
+    };
+    assert_eq!(class_of(&World::new().with(declared_too), RAW), to_plain, "it needs no key");
     // An OSD that is as declared needs nothing of this.
     let unused = |w: &mut World| {
         pvc(w).phase = "Lost".to_owned();

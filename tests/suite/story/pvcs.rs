@@ -20,6 +20,14 @@ fn gets_database() -> Play {
     Play::over(example::pvc_gets_database(), 1)
 }
 
+fn to_plain() -> Play {
+    Play::over(example::pvc_to_be_plain(), 1)
+}
+
+fn to_encrypted() -> Play {
+    Play::over(example::pvc_to_be_encrypted(), 1)
+}
+
 fn on_lvm() -> Play {
     Play::over(example::pvc_on_lvm(), 1)
 }
@@ -32,6 +40,20 @@ fn is_raw(play: &Play) {
     assert_eq!((daemon.mode, daemon.fsid), (Some(Mode::Raw), Some(fsid)));
     assert_eq!(sim.world.disk_of(fsid).unwrap().0, "disk-0");
     assert!(sim.world.pvcs.open.is_empty(), "the volume of LVM is closed");
+    assert_eq!(closed(&sim), [OSD]);
+    assert_no_leftovers(&sim);
+}
+
+/// Asserts that the new OSD is on the PVC of the old one, and encrypted as its device set declares.
+fn is_as_declared(play: &Play) {
+    let sim = play.sim.borrow();
+    let (world, fsid) = (&sim.world, sim.world.ceph.slots[&OSD].fsid.unwrap());
+    let encrypted = world.kube.declaration.storage.sets[0].encrypted;
+    assert_ne!(fsid, example::fsid(OSD, 0));
+    assert_eq!(world.kube.daemons[&OSD].opens_encryption, encrypted);
+    assert_eq!(world.pvcs.stores.contains_key(&fsid), encrypted);
+    assert_eq!(world.pvcs.keys.len(), 1, "a key is neither replaced nor deleted");
+    assert_eq!(world.disk_of(fsid).unwrap().0, "disk-0");
     assert_eq!(closed(&sim), [OSD]);
     assert_no_leftovers(&sim);
 }
@@ -105,4 +127,21 @@ fn runner_frozen_with_a_database_on_a_pvc_changes_nothing() {
         freeze::at_each_point(begin, has_database, freeze::BEFORE, &format!("database on a PVC, {name}"));
         freeze::at_each_point(begin, has_database, freeze::LATE, &format!("database on a PVC, {name}, late"));
     }
+}
+
+#[test]
+fn pvc_encryption_ends_the_same_after_a_crash_at_any_point() {
+    let crashes = Crashes { check: is_as_declared, ..Crashes::PLAIN };
+    Crashes { play: to_plain, ..crashes }.run("a PVC to plain", false);
+    let crashes = Crashes { check: is_as_declared, ..Crashes::PLAIN };
+    Crashes { play: to_encrypted, ..crashes }.run("a PVC to encrypted", false);
+}
+
+#[test]
+fn runner_frozen_with_an_osd_on_a_pvc_changes_nothing() {
+    for (begin, name) in [(to_plain as fn() -> Play, "plain"), (to_encrypted, "encrypted")] {
+        freeze::at_each_point(begin, is_as_declared, freeze::BEFORE, &format!("a PVC to {name}"));
+        freeze::at_each_point(begin, is_as_declared, freeze::LATE, &format!("a PVC to {name}, late"));
+    }
+    freeze::at_each_point(on_lvm, is_raw, freeze::LATE, "LVM on a PVC, late");
 }
