@@ -172,6 +172,15 @@ pub enum Rejection {
         /// path of the volume on the node
         path: String,
     },
+    /// The disk may be a PersistentVolume that a driver has attached to the node.
+    ///
+    /// The volume has that size, and no pod of an OSD uses its claim.
+    MayBeAttached {
+        /// name of the volume
+        name: String,
+        /// PersistentVolumeClaim that the volume is bound to, `namespace/name`
+        claim: String,
+    },
     /// No link under `/dev/disk/by-id` or `by-path` names the disk, so it can't be found again after a
     /// reboot.
     NoStableName,
@@ -218,6 +227,11 @@ impl fmt::Display for Rejection {
                 f,
                 "perhaps PersistentVolume {name}: the disk of its path {path} is unknown. See on its node: \
                  readlink -f {path}"
+            ),
+            Self::MayBeAttached { name, claim } => write!(
+                f,
+                "perhaps PersistentVolume {name}, bound to PersistentVolumeClaim {claim}, which no pod of an OSD \
+                 uses: the disk has its size"
             ),
             Self::NoStableName => f.write_str("no name under /dev/disk/by-id or by-path"),
             Self::Unreadable { why } => write!(f, "cannot be read: {why}"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
 
-use crate::domain::observation::LocalVolume;
+use crate::domain::observation::{Kube, LocalVolume};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 
@@ -26,18 +26,34 @@ const UNITS: [(&str, u64); 10] = [
 ];
 
 impl K8s {
-    /// Lists the PersistentVolumes that are on paths of nodes, if decisions about disks need them.
-    pub(super) async fn local_volumes(&self, are_needed: bool) -> Result<Vec<LocalVolume>, K8sError> {
-        if !are_needed {
+    /// Lists the PersistentVolumes that disks of nodes may be, if decisions about disks need them.
+    ///
+    /// These are all volumes on paths of nodes, and of those that a driver attaches, the block volumes of
+    /// this namespace that no pod of an OSD uses. A volume in use has a holder on its node.
+    pub(super) async fn local_volumes(&self, kube: &Kube) -> Result<Vec<LocalVolume>, K8sError> {
+        if kube.inventories.is_empty() {
             return Ok(Vec::new());
         }
-        self.cluster_kind::<PersistentVolume>().list("", |volume| local_volume(&volume)).await
+        let used = in_use(kube);
+        let may_be_here = |volume: &LocalVolume| {
+            let claim = || volume.claim.as_deref()?.strip_prefix(&self.place.namespace)?.strip_prefix('/');
+            volume.path.is_some() || (volume.is_block && claim().is_some_and(|pvc| !used.contains(pvc)))
+        };
+        let volumes = self.cluster_kind::<PersistentVolume>();
+        volumes.list("", |volume| local_volume(&volume).filter(may_be_here)).await
     }
+}
+
+/// Returns the PVCs that pods of OSDs use.
+fn in_use(kube: &Kube) -> BTreeSet<&str> {
+    let running = kube.daemons.values().filter(|daemon| !daemon.pods.is_empty());
+    let named = running.filter_map(|daemon| daemon.on_pvcs.as_ref());
+    named.flat_map(|on| [&on.data, &on.db, &on.wal]).flatten().map(String::as_str).collect()
 }
 
 fn local_volume(volume: &PersistentVolume) -> Option<LocalVolume> {
     let spec = volume.spec.as_ref()?;
-    let path = spec.local.as_ref()?.path.clone();
+    let path = spec.local.as_ref().map(|local| local.path.clone());
     let claim = spec
         .claim_ref
         .as_ref()
@@ -88,7 +104,8 @@ mod tests {
             "capacity": {"storage": "10Gi"}, "claimRef": {"namespace": "rook-ceph", "name": "set1-data-0x"},
             "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}});
         let found = local_volume(&serde_json::from_value(volume.clone()).unwrap()).unwrap();
-        assert_eq!((found.name.as_str(), found.path.as_str(), found.is_block), ("pv1", "/mnt/disks/a", true));
+        assert_eq!((found.name.as_str(), found.is_block), ("pv1", true));
+        assert_eq!(found.path.as_deref(), Some("/mnt/disks/a"));
         assert_eq!((found.claim.as_deref(), found.bytes), (Some("rook-ceph/set1-data-0x"), Some(10 << 30)));
         assert_eq!(found.nodes, Some(["h1".to_owned(), "h2".to_owned()].into()));
         let mut anywhere = volume;
@@ -97,7 +114,15 @@ mod tests {
         assert_eq!(local_volume(&serde_json::from_value(anywhere).unwrap()).unwrap().nodes, None);
         let other =
             json!({"metadata": {"name": "pv2"}, "spec": {"csi": {"driver": "d", "volumeHandle": "h"}}});
-        assert_eq!(local_volume(&serde_json::from_value(other).unwrap()), None);
+        assert_eq!(local_volume(&serde_json::from_value(other).unwrap()).unwrap().path, None);
+    }
+
+    #[test]
+    fn volume_that_a_pod_of_an_osd_uses_is_in_use() {
+        let mut kube = crate::sim::example::pvc_to_be_plain().kube;
+        assert_eq!(in_use(&kube), [crate::sim::example::PVC].into());
+        kube.daemons.get_mut(&crate::domain::osd::OsdId(0)).unwrap().pods.clear();
+        assert_eq!(in_use(&kube), BTreeSet::new());
     }
 
     #[test]
@@ -109,8 +134,8 @@ mod tests {
         assert_eq!(found.len(), nodes.len());
         for (volume, (name, node)) in found.iter().zip(nodes) {
             assert_eq!(
-                (volume.name.as_str(), volume.path.as_str()),
-                (name, &*format!("/dev/disk/by-id/{name}"))
+                (volume.name.as_str(), volume.path.as_deref()),
+                (name, Some(&*format!("/dev/disk/by-id/{name}")))
             );
             assert_eq!((volume.nodes.clone(), volume.bytes), (Some([node.to_owned()].into()), Some(6 << 30)));
             assert!(volume.is_block && volume.claim.as_deref().unwrap().starts_with("rook-ceph/set"));

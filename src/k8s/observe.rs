@@ -56,7 +56,7 @@ impl K8s {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
         let (local_volumes, (pvcs, rotating)) =
-            tokio::try_join!(self.local_volumes(!kube.inventories.is_empty()), self.on_pvcs(&kube))?;
+            tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube))?;
         (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
         Ok(kube)
     }

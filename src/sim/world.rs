@@ -103,7 +103,8 @@ impl Disk {
         let is_it = |path: &str| {
             path.strip_prefix("/dev/disk/by-id/").is_some_and(|name| self.identity.by_id.contains(name))
         };
-        kube.local_volumes.iter().any(|volume| is_it(&volume.path))
+        let fits = |bytes: Option<u64>| bytes == Some(self.identity.size_bytes);
+        kube.local_volumes.iter().any(|volume| volume.path.as_deref().map_or(fits(volume.bytes), is_it))
     }
 
     /// Returns whether the OSD of the disk is on a mounted file system.

@@ -138,6 +138,7 @@ pub(super) fn on_volumes() -> Search {
 #[test]
 fn persistent_volume_becomes_no_osd_of_a_host() {
     explored(&on_volumes());
+    explored(&Search { world: example::on_attached_volumes, ..on_volumes() });
     needs(on_volumes, &[Guard::NoPersistentVolume]);
 }
 

@@ -98,13 +98,14 @@ pub enum Admission {
     Unanswered(String),
 }
 
-/// A PersistentVolume on a path of a node: a link to a disk, a disk, or a folder.
+/// A PersistentVolume that a disk of a node may be: on a path (a link to a disk, a disk, or a folder), or
+/// attached by a driver.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalVolume {
     /// Name of the volume.
     pub name: String,
-    /// `spec.local.path`
-    pub path: String,
+    /// `spec.local.path`; `None` if a driver attaches the volume to a node, as a device without a known name.
+    pub path: Option<String>,
     /// PersistentVolumeClaim that the volume is bound to, `namespace/name`.
     pub claim: Option<String>,
     /// `volumeMode` is Block: a container gets the volume as a device.

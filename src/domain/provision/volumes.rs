@@ -89,9 +89,11 @@ fn rejection(
     let may_be = || {
         let hidden = on(node, seen).filter(|volume| volume.is_block && fits(volume, disk));
         let mut unknown = hidden.filter(|volume| !inventory.disks.iter().any(|disk| is_on(volume, disk)));
-        unknown.next().map(|volume| Rejection::MayBePersistentVolume {
-            name: volume.name.clone(),
-            path: volume.path.clone(),
+        unknown.next().map(|volume| match (volume.name.clone(), volume.path.clone()) {
+            (name, Some(path)) => Rejection::MayBePersistentVolume { name, path },
+            (name, None) => {
+                Rejection::MayBeAttached { name, claim: volume.claim.clone().unwrap_or_default() }
+            }
         })
     };
     let found = found.or_else(may_be);
@@ -111,7 +113,7 @@ fn on<'a>(node: &'a NodeName, seen: &'a Observation) -> impl Iterator<Item = &'a
 /// A path outside of `/dev` is a link that a provisioner created. Most provisioners name it like the device
 /// or its name by id (OpenShift's Local Storage Operator does).
 fn is_on(volume: &LocalVolume, disk: &DiskSeen) -> bool {
-    let path = volume.path.trim_end_matches('/');
+    let Some(path) = volume.path.as_deref().map(|path| path.trim_end_matches('/')) else { return false };
     if path.starts_with("/dev/") {
         let is_name = |name: &str| path.strip_prefix("/dev/") == Some(name);
         return is_name(&disk.name)

@@ -18,7 +18,7 @@ pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
 pub use directories::{in_directory, two_in_directories};
 pub use emptying::{erasure_coded_with_a_spare_osd, two_replicas_with_a_spare_osd};
 pub(super) use new_osds::taint;
-pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
+pub use new_osds::{adopt, empty, empty_with, on_attached_volumes, on_volumes, one_more, refill, tolerate};
 pub use new_pvcs::{
     NEW_DB_DISK, NEW_DB_PVC, NEW_DISK, NEW_PVC, pvc_in_place_of_a_destroyed_osd, pvc_of_a_destroyed_osd,
     pvc_with_data, pvc_without_osd, pvc_without_osd_alongside_rook, pvc_without_osd_encrypted,

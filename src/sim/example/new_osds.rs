@@ -98,12 +98,22 @@ pub fn on_volumes() -> World {
         let name = world.disks.get(disk).and_then(|disk| disk.identity.by_id.first()).cloned();
         world.kube.local_volumes.push(LocalVolume {
             name: format!("pv-{disk}"),
-            path: format!("/dev/disk/by-id/{}", name.unwrap_or_default()),
+            path: Some(format!("/dev/disk/by-id/{}", name.unwrap_or_default())),
             claim: None,
             is_block: true,
             bytes: Some(6 * GIB),
             nodes: Some(BTreeSet::from([host(0)])),
         });
+    }
+    world
+}
+
+/// Returns `on_volumes` with volumes that a driver attaches: nothing says which disks they are.
+pub fn on_attached_volumes() -> World {
+    let mut world = on_volumes();
+    for volume in &mut *world.kube.local_volumes {
+        (volume.path, volume.nodes) = (None, None);
+        volume.claim = Some("rook-ceph/set1-data-0a".to_owned());
     }
     world
 }

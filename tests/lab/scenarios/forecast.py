@@ -23,9 +23,9 @@ def run(world):
         if release:
             world.down()
         compare(world, release)
-    if world.full:
+    for release in [None, "18.2", "20.2"] if world.full else []:
         world.down()
-        in_racks(world)
+        in_racks(world, release)
 
 
 def compare(world, release):
@@ -44,9 +44,9 @@ def compare(world, release):
     no_space(world, osd)
 
 
-def in_racks(world):
+def in_racks(world, release):
     """Compares in a cluster of four hosts under three racks, with two thirds of the OSDs in a class of their own."""
-    world.up(osds=12, hosts=4, layout="0=raw")
+    world.up(osds=12, hosts=4, layout="0=raw", release=release)
     ceph = lambda words: world.lab("ceph", *words.split())  # noqa: E731
     ceph("config set osd osd_crush_update_on_start false")
     for host, rack in {"h1": "a", "h2": "a", "h3": "b", "h4": "c"}.items():

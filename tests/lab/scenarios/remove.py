@@ -5,8 +5,8 @@ only listed; then a run without `--removals` refuses it; then it is kept while i
 and upmap exactly. At last it is removed, although the runner's pod is killed meanwhile. Ceph's map and statistics are
 read continuously: no PG lacks a replica, except that objects of PGs that come back are recovered. Where the PGs are
 then, and how many bytes moved, is as `plan --remove` had computed. With --full also an OSD whose disk is selected:
-refused, and then removed with a marked disk; one whose disk is dead; and one that is replaced under its id on a new
-disk.
+refused, and then removed with a marked disk; one whose disk is dead; one that is replaced under its id on a new disk;
+and one on each other release of Ceph.
 """
 
 import json
@@ -51,10 +51,35 @@ def run(world):
         selected(world)
         dead(world)
         replaced(world)
+        for release in ("18.2", "20.2"):
+            world.down()
+            removed_on(world, release)
 
 
-def bring_up(world):
-    world.up(osds=8, layout="0=raw")
+def removed_on(world, release):
+    """Checks that the OSD is removed as forecast on another release: mClock moves its data at its own pace there."""
+    bring_up(world, release)
+    before, epoch, up = world.shape(), world.epoch(), forecast.up_sets(world)
+    with Watch(OSD) as watch:
+        world.until("the first statistics", 10, watch.last)
+        found, moved, at = forecast.forecast(world, OSD), watch.moved, watch.now()
+        request(world, OSD)
+        job = world.start("removed", RUN)
+        result = world.wait_for(job, 300)
+        assert result == ("Complete", 0), (result, world.log(job))
+        gone(world, OSD, before)
+        expected = {**up, **{pg["pg"]: sorted(pg["then"]) for pg in found["pgs"]}}
+        assert forecast.up_sets(world) == expected, "the PGs are not where they were forecast"
+        expect_stopped_empty(world, watch, at)
+        bytes_as_forecast(world, found, watch.moved - moved)
+        empty.expect_replicas(watch, at)
+    world.lab("verify")
+    empty.ended(world, epoch)
+    world.say(f"{release}: removed; all objects are equal, and no PG lacked a replica")
+
+
+def bring_up(world, release=None):
+    world.up(osds=8, layout="0=raw", release=release)
     pool_of_two(world, pgs="16", objects="300")
     world.lab("ceph", "osd", "reweight", str(OSD), WEIGHT)
     empty.clean(world)

@@ -43,7 +43,7 @@ fn hidden_path_of_a_persistent_volume_counts_by_size() {
     let hidden = |bytes: u64| {
         move |all: &mut Vec<LocalVolume>| {
             for volume in all {
-                (volume.path, volume.bytes) = ("/mnt/disks/vol1".to_owned(), Some(bytes));
+                (volume.path, volume.bytes) = (Some("/mnt/disks/vol1".to_owned()), Some(bytes));
             }
         }
     };
@@ -59,4 +59,20 @@ fn hidden_path_of_a_persistent_volume_counts_by_size() {
         }
     };
     assert!(adopts(folder).0, "a folder of the host");
+}
+
+/// Checks that an OSD on a volume of a driver is not adopted: no path says which disk the volume is.
+#[test]
+fn attached_persistent_volume_counts_by_size() {
+    let attached = |bytes: u64| {
+        move |all: &mut Vec<LocalVolume>| {
+            for volume in all {
+                (volume.path, volume.nodes, volume.bytes) = (None, None, Some(bytes));
+            }
+        }
+    };
+    let (adopted, problems) = adopts(attached(6 << 30));
+    assert!(!adopted);
+    assert!(problems.iter().any(|why| why.contains("the disk has its size")), "{problems:?}");
+    assert!(adopts(attached(9 << 30)).0, "it is larger than the disk");
 }

@@ -8,7 +8,7 @@ fn with_volume(path: &str) -> Case {
     Case::of(all(), &[free("sdb"), free("sdc"), free_partition("sdd1", "sdd")]).with(|case| {
         case.seen.kube.local_volumes.push(LocalVolume {
             name: "pv1".to_owned(),
-            path: path.to_owned(),
+            path: Some(path.to_owned()),
             claim: Some("rook-ceph/set1-data-0x".to_owned()),
             is_block: true,
             bytes: Some(100 * GIB),

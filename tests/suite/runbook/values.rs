@@ -234,6 +234,7 @@ pub(crate) fn rejections() -> Vec<Rejection> {
         Rejection::PersistentVolume { name: text("pv-x"), claim: Some(text("NAMESPACE/NAME")) },
         Rejection::PersistentVolume { name: text("pv-x"), claim: None },
         Rejection::MayBePersistentVolume { name: text("pv-x"), path: text("/mnt/disks/a") },
+        Rejection::MayBeAttached { name: text("pv-x"), claim: text("NAMESPACE/NAME") },
         Rejection::NoStableName,
         Rejection::Unreadable { why: text("WHY") },
         Rejection::CephVolume { why: vec![text("WHY")] },
