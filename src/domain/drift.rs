@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::commands::scale_osd;
+use super::inspection::RecordId;
 use super::ledger::{FENCE, Ledger};
-use super::observation::{Observation, SlotState};
+use super::observation::{Observation, Slot, SlotState};
 use super::osd::{OsdFsid, OsdId, Weight};
 
 /// Names of the keys that Ceph stores, never the keys themselves.
@@ -56,6 +57,14 @@ pub enum Finding {
         /// reweight, unless it is set again
         reweight: Option<Weight>,
     },
+    /// An OSD gets no data, and its Deployment has a backup of a record that is not in the ledger: a run was
+    /// emptying the OSD when its ledger was lost.
+    EmptiedWithoutRecord {
+        /// OSD without data
+        osd: OsdId,
+        /// whether the OSD is out; otherwise it has CRUSH weight 0
+        is_out: bool,
+    },
     /// The CephCluster has a fence of osd-migrate that the ledger does not know: from a run whose ledger is
     /// lost.
     FenceWithoutRecord {
@@ -83,6 +92,7 @@ impl Finding {
             Self::OsdWithoutDeployment { .. } => "osd-without-deployment",
             Self::DeploymentWithoutOsd { .. } => "deployment-without-osd",
             Self::FlagsWithoutRecord { .. } => "flags-without-record",
+            Self::EmptiedWithoutRecord { .. } => "emptied-without-record",
             Self::FenceWithoutRecord { .. } => "fence-without-record",
             Self::KeyWithoutOsd { .. } => "key-without-osd",
             Self::DmcryptKeyWithoutOsd { .. } => "dmcrypt-key-without-osd",
@@ -128,6 +138,7 @@ impl fmt::Display for Finding {
                 }
                 write!(f, "ceph osd unset-group {flags} {osd}")
             }
+            Self::EmptiedWithoutRecord { osd, is_out } => emptied_without_record(*osd, *is_out, f),
             Self::FenceWithoutRecord { value } => write!(
                 f,
                 "the CephCluster has the label ceph.rook.io/do-not-reconcile={value}, which belongs to a run \
@@ -149,6 +160,33 @@ impl fmt::Display for Finding {
             ),
         }
     }
+}
+
+fn emptied_without_record(osd: OsdId, is_out: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if is_out {
+        return write!(
+            f,
+            "{osd} is out, and its Deployment has a backup of a record that is not in the ledger: a run was \
+             emptying the OSD. To let it get data again: ceph osd in {}",
+            osd.0
+        );
+    }
+    write!(
+        f,
+        "{osd} has CRUSH weight 0, and its Deployment has a backup of a record that is not in the ledger: a \
+         run was emptying the OSD. To let it get data again, with the size of its device in TiB as WEIGHT: \
+         ceph osd crush reweight {osd} WEIGHT"
+    )
+}
+
+/// Returns whether an OSD gets no data, and only a backup without a record shows that a run was emptying it.
+///
+/// Such a backup is not deleted as an orphan: it is the last trace of the lost record.
+pub fn is_left_empty(osd: OsdId, ledger: &Ledger, seen: &Observation) -> bool {
+    let is_unknown = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
+    let is_without_data = |slot: &Slot| slot.state == SlotState::Exists && !slot.gets_data();
+    seen.kube.backups.get(&osd).is_some_and(is_unknown)
+        && seen.ceph.slots.get(&osd).is_some_and(is_without_data)
 }
 
 /// Returns all inconsistencies, except those of OSDs with an open record, which are being worked on.
@@ -181,6 +219,9 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
         if !flags.is_empty() {
             let reweight = (slot.state == SlotState::New && slot.noin).then_some(slot.reweight);
             found.insert(Finding::FlagsWithoutRecord { osd: *osd, flags, reweight });
+        }
+        if is_left_empty(*osd, ledger, seen) {
+            found.insert(Finding::EmptiedWithoutRecord { osd: *osd, is_out: !slot.is_in });
         }
     }
     for (osd, daemon) in daemons.iter().filter(|(osd, _)| closed(osd) && !slots.contains_key(osd)) {

@@ -1,10 +1,13 @@
 //! Each drift finding, in a small world with one thing changed; the subject of an open record is not
 //! reported.
 
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::drift::{Finding, Keys, find};
 use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::inspection::RecordId;
+use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::SlotState;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{OsdId, Weight};
 use osd_migrate::show;
 
 use crate::support::build::{BY_HAND, World, foreign, issued_fsid, old};
@@ -69,6 +72,34 @@ fn drift_reports_noout_without_record_and_the_unset_command() {
     let with_flags_set = World::stopped(BY_HAND);
     assert!(with_flags_set.seen.ceph.slots[&BY_HAND].noout);
     assert_eq!(find(&with_flags_set.ledger, &with_flags_set.seen, &keys()), []);
+}
+
+/// Checks that the last trace of a run that was emptying an OSD is kept, until the OSD gets data again.
+#[test]
+fn drift_reports_an_osd_that_a_lost_run_was_emptying() {
+    let with_backup = |change: fn(&mut World)| {
+        World::new().with(|w| {
+            w.seen.kube.backups.insert(RAW, RecordId("lost".to_owned()));
+            change(w);
+        })
+    };
+    let out = |w: &mut World| w.slot(RAW).is_in = false;
+    let weightless = |w: &mut World| w.slot(RAW).crush.as_mut().unwrap().weight = Weight(0);
+    for (change, is_out) in [(out as fn(&mut World), true), (weightless, false)] {
+        let world = with_backup(change);
+        let reported = find(&world.ledger, &world.seen, &keys());
+        assert_eq!(reported, [Finding::EmptiedWithoutRecord { osd: RAW, is_out }]);
+        assert!(!is_deleted(&world), "the backup is the last trace");
+        assert_eq!(found(change), [], "a person did it");
+    }
+    let serves = with_backup(|_| {});
+    assert_eq!(find(&serves.ledger, &serves.seen, &keys()), []);
+    assert!(is_deleted(&serves));
+}
+
+/// Returns whether a run deletes the backup as an orphan.
+fn is_deleted(world: &World) -> bool {
+    matches!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { osd: RAW, .. })))
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::rest::Rest;
 use crate::domain::act::{Act, KubeAct, NodeAct};
+use crate::domain::drift;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
 use crate::domain::next::{Next, Wait};
@@ -33,7 +34,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 /// closed it.
 ///
 /// They are deleted after their agent has ended. A backup of a Deployment is deleted only if the OSD's own
-/// Deployment exists and runs. Otherwise the backup is the last copy.
+/// Deployment exists and runs. Otherwise the backup is the last copy. It stays, too, if the OSD gets no data.
 fn delete_orphans(view: View<'_>) -> Option<Next> {
     let kube = &view.seen.kube;
     if let Some(unfence) = fence::restore_late(view) {
@@ -45,7 +46,8 @@ fn delete_orphans(view: View<'_>) -> Option<Next> {
         return Some(unended(job, view.seen));
     }
     let runs = |osd: &OsdId| {
-        kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
+        !drift::is_left_empty(*osd, view.ledger, view.seen)
+            && kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
     };
     let of_jobs = jobs.map(|job| (job.osd, &job.record));
     let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));

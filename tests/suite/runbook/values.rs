@@ -269,6 +269,8 @@ pub(crate) fn findings() -> Vec<Finding> {
         Finding::OsdWithoutDeployment { osd },
         Finding::DeploymentWithoutOsd { name: text("rook-ceph-osd-5"), osd },
         Finding::FlagsWithoutRecord { osd, flags: vec!["noout", "noin"], reweight: None },
+        Finding::EmptiedWithoutRecord { osd, is_out: true },
+        Finding::EmptiedWithoutRecord { osd, is_out: false },
         Finding::FlagsWithoutRecord { osd, flags: vec!["noout", "noin"], reweight: Some(Weight(0x8000)) },
         Finding::FenceWithoutRecord { value: text("osd-migrate-3-a7") },
         Finding::KeyWithoutOsd { osd },
