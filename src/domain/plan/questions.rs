@@ -59,16 +59,14 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         }
     };
     Questions {
-        ok_to_stop: open
+        ok_to_stop: steps
             .iter()
-            .copied()
-            .chain(next)
-            .chain(restarts)
-            .filter(before)
+            .filter_map(Step::asks_ok_to_stop)
+            .chain(next.chain(restarts).filter(before))
             .chain(batch::asked(view))
             .map(|osd| BTreeSet::from([osd]))
             .collect(),
-        auth: open,
+        auth: steps.iter().filter_map(Step::asks_auth).collect(),
         bootstrap: bootstrap::is_asked_for(ledger),
         recovery,
         commit_latency: policy.max_commit_latency.is_some(),

@@ -4,6 +4,7 @@ use crate::domain::gate::{self, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Record;
 use crate::domain::next::{Halt, Next, Saving, Wait};
+use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, Facts, Phase, SlotFact};
 use crate::domain::view::View;
 
@@ -99,6 +100,22 @@ impl<'a> Step<'a> {
         // An available PVC is inspected only after it is recorded.
         let to_inspect = self.facts.new && !self.facts.proven && self.phase == Phase::Unproven;
         !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make || to_inspect)
+    }
+
+    /// Returns the OSD about which Ceph is asked `osd ok-to-stop`, if this step is the one that uses the
+    /// answer: its stop.
+    ///
+    /// A record that waits for something else (its agent, its data, the new OSD) would ask for hours in vain.
+    pub fn asks_ok_to_stop(&self) -> Option<OsdId> {
+        let is_to_be_stopped = self.phase == Phase::Serving && !self.record.closing;
+        is_to_be_stopped.then_some(self.record.osd)
+    }
+
+    /// Returns the OSD about whose key Ceph is asked, if the phase may depend on it: a new OSD that is down.
+    pub fn asks_auth(&self) -> Option<OsdId> {
+        let is_new = matches!(self.facts.slot, SlotFact::Ours { .. });
+        let is_to_be_started = is_new && !self.facts.up && !self.facts.busy && !self.record.closing;
+        is_to_be_started.then_some(self.record.osd)
     }
 
     /// Waits before work on the OSD starts: a person's control, or the time of day.

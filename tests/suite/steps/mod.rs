@@ -205,9 +205,27 @@ fn ok_to_stop_is_asked_for_the_osds_the_decision_needs() {
     let at_rest = questions(&World::new());
     assert_eq!(at_rest.ok_to_stop, [[BY_HAND].into(), [FILESTORE].into()].into());
     assert_eq!(at_rest.auth, BTreeSet::new());
-    let in_flight = questions(&World::stopped(OSD).with(|w| w.policy.select.clear()));
-    assert_eq!(in_flight.ok_to_stop, [[OSD].into()].into());
-    assert_eq!(in_flight.auth, [OSD].into());
+    let serving = [World::proven(OSD), World::intended(OSD)];
+    for in_flight in serving.map(|world| world.with(|w| w.policy.select.clear())) {
+        assert_eq!(questions(&in_flight).ok_to_stop, [[OSD].into()].into());
+    }
+}
+
+#[test]
+fn open_records_ask_ceph_only_before_the_step_with_the_answer() {
+    let asked = |world: World| {
+        let questions = plan::questions(&world.policy, &world.ledger, &world.seen);
+        (questions.ok_to_stop.len(), questions.auth.len())
+    };
+    let closing = |world: World| world.with(|w| w.record(OSD).closing = true);
+    assert_eq!([World::recorded(OSD), closing(World::proven(OSD))].map(asked), [(0, 0); 2]);
+    assert_eq!([World::proven(OSD), World::intended(OSD)].map(asked), [(1, 0); 2]);
+    // It is stopped, and until its agent has finished the new OSD.
+    assert_eq!([World::intended(OSD).down(OSD), World::stopping(OSD)].map(asked), [(0, 0); 2]);
+    assert_eq!([World::stopped(OSD), World::destroyed(OSD)].map(asked), [(0, 0); 2]);
+    assert_eq!([World::prepared(OSD), World::deployed(OSD)].map(asked), [(0, 1); 2]);
+    assert_eq!(asked(World::booted(OSD).down(OSD)), (0, 1));
+    assert_eq!([World::booted(OSD), closing(World::deployed(OSD))].map(asked), [(0, 0); 2]);
 }
 
 #[test]
