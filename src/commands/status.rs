@@ -161,6 +161,7 @@ async fn requests(k8s: &K8s) -> Result<StoredRequests, K8sError> {
         return Ok(StoredRequests { requests, ..StoredRequests::default() });
     }
     // A person who may not list the Deployments sees the requests all the same.
-    let deployed = k8s.deployed_fsids().await.unwrap_or_default();
+    let osds = requests.removals.keys().copied().collect();
+    let deployed = k8s.deployed_fsids(&osds).await.unwrap_or_default();
     Ok(StoredRequests { requests, deployed })
 }

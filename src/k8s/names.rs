@@ -61,6 +61,14 @@ pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 pub(super) const OF_AGENTS: &str =
     "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (backup,key,inventory,node-job,report)";
 
+/// Selector of the Deployments and pods of OSDs, which are Rook's.
+pub(super) const OF_OSDS: &str = "app=rook-ceph-osd";
+
+/// Returns the selector of the Deployment and the pods of an OSD.
+pub(super) fn of_osd(osd: OsdId) -> String {
+    format!("{OF_OSDS},ceph-osd-id={}", osd.0)
+}
+
 /// Longest record that is used unchanged in names: a Job's name (task, OSD, record, attempt) has at most 63
 /// characters.
 const SHORT: usize = 20;

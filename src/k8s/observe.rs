@@ -15,7 +15,7 @@ use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::names::OF_AGENTS;
+use crate::k8s::names::{OF_AGENTS, OF_OSDS, of_osd};
 use crate::k8s::nodes::owned::{
     Maps, OurJob, OurPod, OwnedMap, jobs_apart, our_job, our_pod, owned_map, pods_apart,
 };
@@ -29,8 +29,8 @@ use crate::k8s::rook::ceph_cluster::{
 };
 use crate::k8s::tolerations;
 
-/// Selector of the Deployments and pods of OSDs.
-const OSDS: &str = "app=rook-ceph-osd";
+/// Number of OSDs up to which a selector names them: as many as the objects of a page.
+const NAMED: usize = 100;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -44,7 +44,7 @@ impl K8s {
     pub async fn observe(&self) -> Result<Kube, K8sError> {
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
         let (large, nodes, prepares, small) = tokio::try_join!(
-            Box::pin(self.large(OSDS)),
+            Box::pin(self.large(OF_OSDS)),
             machines.list("", |node| Some(named_node(&node))),
             jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
             Box::pin(self.small()),
@@ -69,8 +69,7 @@ impl K8s {
         earlier: Kube,
         in_progress: &BTreeSet<OsdId>,
     ) -> Result<Kube, K8sError> {
-        let ids: Vec<_> = in_progress.iter().map(|osd| osd.0.to_string()).collect();
-        let selector = format!("{OSDS},ceph-osd-id in ({})", ids.join(","));
+        let selector = of_osds(in_progress);
         let large =
             async { if in_progress.is_empty() { Ok(Large::default()) } else { self.large(&selector).await } };
         let (large, small) = tokio::try_join!(Box::pin(large), Box::pin(self.small()))?;
@@ -141,17 +140,23 @@ impl K8s {
         Ok(kube)
     }
 
-    /// Returns the fsids that the Deployments of the OSDs start: a request for another one is void.
-    pub async fn deployed_fsids(&self) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
+    /// Returns the fsids that the Deployments of these OSDs start: a request for another one is void.
+    pub async fn deployed_fsids(&self, osds: &BTreeSet<OsdId>) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        let parsed = deployments.list_as(OSDS, |deployment| Some(parse_daemon(&deployment))).await?;
+        // The names of many OSDs do not fit into the address of a request, which proxies limit to 8 KiB.
+        let selector = if osds.len() <= NAMED { of_osds(osds) } else { OF_OSDS.to_owned() };
+        let parsed = deployments.list_as(&selector, |deployment| Some(parse_daemon(&deployment))).await?;
         let parsed = parsed.into_iter().flatten();
         Ok(parsed.filter_map(|parsed| Some((parsed.osd, parsed.daemon.fsid?))).collect())
     }
 
-    /// Returns whether the OSD has a pod that is not terminal, by the same list and filter as `observe`.
+    /// Returns whether the OSD has a pod that is not terminal, by the same filter as `observe`.
+    ///
+    /// The API server selects by the labels that `observe` reads, so that the list does not grow with the
+    /// cluster. Rook writes the id without leading zeros, in pods and in the Deployment, which was found by
+    /// the same selector.
     pub(super) async fn has_osd_pods(&self, osd: OsdId) -> Result<bool, K8sError> {
-        let pods = self.kind::<ApiPod>().list(OSDS, |pod| osd_pod(&pod)).await?;
+        let pods = self.kind::<ApiPod>().list(&of_osd(osd), |pod| osd_pod(&pod)).await?;
         Ok(pods.into_iter().any(|pod| pod.osd == Some(osd)))
     }
 
@@ -160,6 +165,12 @@ impl K8s {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
         Ok(named_node(&found).1)
     }
+}
+
+/// Returns the selector of the Deployments and pods of these OSDs.
+fn of_osds(osds: &BTreeSet<OsdId>) -> String {
+    let ids: Vec<_> = osds.iter().map(|osd| osd.0.to_string()).collect();
+    format!("{OF_OSDS},ceph-osd-id in ({})", ids.join(","))
 }
 
 /// Deployments and pods of OSDs.

@@ -5,6 +5,7 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::KeyOwner;
 use crate::domain::osd::ObjectStore;
 use crate::k8s::names::{OSD, PART, RECORD};
+use crate::k8s::wire::{list, on, play};
 
 #[test]
 fn cordoned_node_is_observed_as_cordoned() {
@@ -121,5 +122,19 @@ fn osd_migrated_by_rook_is_read_in_each_of_rooks_formats() {
         json!({"config": "{}"}),
     ] {
         assert_eq!(of(none.clone()), None, "{none}");
+    }
+}
+
+#[tokio::test]
+async fn fsids_are_read_of_the_deployments_of_few_osds_or_of_all() {
+    let list_by = |selector: &str| {
+        let request = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd";
+        on(&format!("{request}{selector}&limit=100"), 200, list(&[]))
+    };
+    let named = list_by("%2Cceph-osd-id+in+%283%2C12%29");
+    for (osds, request) in [([3, 12].into(), named), ((0..101).collect::<BTreeSet<_>>(), list_by(""))] {
+        let osds = osds.into_iter().map(OsdId).collect();
+        let found = play(vec![request], async |k8s| k8s.deployed_fsids(&osds).await).await.unwrap();
+        assert_eq!(found, BTreeMap::new());
     }
 }

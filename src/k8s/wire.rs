@@ -100,6 +100,9 @@ pub(crate) fn record() -> RecordId {
 
 pub(crate) const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=100";
 
+pub(crate) const PODS: &str =
+    "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=100";
+
 pub(crate) const PUT: &str =
     "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&fieldManager=osd-migrate";
 

@@ -13,6 +13,7 @@ use crate::domain::undeclared::CreatedAs;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::page::Raw;
+use crate::k8s::names::OF_OSDS;
 use crate::k8s::osd::daemon::fsid_of;
 use crate::k8s::osd::fields::env;
 
@@ -33,7 +34,7 @@ impl K8s {
     ) -> Result<CreatedAs, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let of_deployments =
-            deployments.list_as("app=rook-ceph-osd", |Raw(deployment)| of_deployment(&deployment)).await?;
+            deployments.list_as(OF_OSDS, |Raw(deployment)| of_deployment(&deployment)).await?;
         let mut found = CreatedAs::new();
         let mut add = |(fsid, name)| {
             found.entry(fsid).or_default().insert(name);

@@ -14,7 +14,7 @@ use crate::domain::storage::Toleration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
-use crate::k8s::names::backup_name;
+use crate::k8s::names::{backup_name, of_osd};
 use crate::k8s::osd::osd_object::{
     FoundDeployment, backup_of, backups, bare, dynamic, parse_backup, running, stopped, text, tolerating,
 };
@@ -27,8 +27,7 @@ impl K8s {
 
     /// Returns the Deployment of an OSD, found by label, because the name differs between Rook versions.
     pub(super) async fn osd_deployment(&self, osd: OsdId) -> Result<Option<FoundDeployment>, K8sError> {
-        let selector = format!("app=rook-ceph-osd,ceph-osd-id={}", osd.0);
-        let mut found = self.osd_deployments().list(&selector, |d| Some(FoundDeployment::new(d))).await?;
+        let mut found = self.osd_deployments().list(&of_osd(osd), |d| Some(FoundDeployment::new(d))).await?;
         if found.len() > 1 {
             let names: Vec<_> = found.into_iter().map(|f| f.name).collect();
             let found = format!("{} Deployments run it: {}", names.len(), names.join(", "));

@@ -10,7 +10,7 @@ use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
 use crate::k8s::osd::render_osd;
 use crate::k8s::wire::{
-    BACKUP, CLUSTERS, Exchange, FIND, PUT, deployment, list, on, play, refusal, stopped_deployment,
+    BACKUP, CLUSTERS, Exchange, FIND, PODS, PUT, deployment, list, on, play, refusal, stopped_deployment,
 };
 use crate::k8s::{Deployed, K8s, K8sError};
 
@@ -65,13 +65,12 @@ async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
         json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
             "data": {"deployment": deployment().to_string()}})
     };
-    let pods = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd&limit=100";
     let find = |object: Value| on(FIND, 200, list(&[object]));
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let script = vec![
         on(BACKUP, 200, backups("r1")),
         find(stopped_deployment()),
-        on(pods, 200, list(&[])),
+        on(PODS, 200, list(&[])),
         on(delete, 200, stopped_deployment()).with(|body| {
             assert_eq!(body["preconditions"], json!({"uid": "d-uid", "resourceVersion": "77"}));
         }),
@@ -82,8 +81,8 @@ async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
     changed["metadata"]["generation"] = json!(6);
     for script in [
         vec![on(BACKUP, 200, backups("r2"))],
-        vec![on(BACKUP, 200, backups("r1")), find(deployment()), on(pods, 200, list(&[]))],
-        vec![on(BACKUP, 200, backups("r1")), find(changed), on(pods, 200, list(&[]))],
+        vec![on(BACKUP, 200, backups("r1")), find(deployment()), on(PODS, 200, list(&[]))],
+        vec![on(BACKUP, 200, backups("r1")), find(changed), on(PODS, 200, list(&[]))],
     ] {
         let result = play(script, drop).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");

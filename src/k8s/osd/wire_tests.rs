@@ -1,12 +1,12 @@
 //! The exact requests that stop an OSD, and those that start it again.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 use crate::k8s::osd::daemon;
 use crate::k8s::wire::{
-    BACKUP, FIND, PUT, backups, deployment, list, on, play, record, refusal, stopped_deployment,
+    BACKUP, FIND, PODS, PUT, backups, deployment, list, on, play, record, refusal, stopped_deployment,
 };
 use crate::k8s::{FENCE, K8s, K8sError, STOPPED};
 
@@ -128,5 +128,22 @@ async fn restart_recreates_a_deleted_deployment_from_its_backup() {
     let script = vec![on(FIND, 200, list(&[])), on(BACKUP, 200, copy)];
     let other = RecordId("r2".to_owned());
     let result = play(script, async |k8s| k8s.restart(OsdId(3), &other).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+/// Covers pods of which the API server should have selected none.
+#[tokio::test]
+async fn stopped_osd_is_checked_by_its_own_pods_only() {
+    let pod = |id: &str, phase: &str| {
+        json!({"metadata": {"name": "p", "labels": {"app": "rook-ceph-osd", "ceph-osd-id": id}},
+            "status": {"phase": phase}})
+    };
+    let with = async |pods: &[Value]| {
+        let script = vec![on(FIND, 200, list(&[stopped_deployment()])), on(PODS, 200, list(pods))];
+        play(script, async |k8s| k8s.expect_stopped(OsdId(3), &record()).await).await
+    };
+    with(&[]).await.unwrap();
+    with(&[pod("4", "Running"), pod("3", "Succeeded")]).await.unwrap();
+    let result = with(&[pod("4", "Running"), pod("3", "Running")]).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
