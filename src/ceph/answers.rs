@@ -1,6 +1,7 @@
 //! Complete answers of Ceph, parsed as an observation parses them. They are for tests with generated clusters
 //! (test builds only).
 
+use crate::ceph::maps::Maps;
 use crate::ceph::observe::{Parsed, join};
 use crate::ceph::{config_key_ls, health, osd_crush_dump, osd_df, osd_dump, osd_metadata, pg_dump, versions};
 use crate::domain::observation;
@@ -30,8 +31,10 @@ impl Answers {
     /// Returns what an observation of this cluster contains.
     pub fn seen(&self) -> serde_json::Result<observation::Ceph> {
         Ok(join(Parsed {
-            map: osd_dump::parse(&self.osd_dump)?,
-            crush: osd_crush_dump::parse(&self.osd_crush_dump)?,
+            maps: Maps {
+                map: osd_dump::parse(&self.osd_dump)?.into(),
+                crush: osd_crush_dump::parse(&self.osd_crush_dump)?.into(),
+            },
             metadata: osd_metadata::parse(&self.osd_metadata)?,
             health: health::parse(&self.health)?,
             releases: versions::parse(&self.versions)?,

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::ceph::osd_dump::OsdMap;
 use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::{Epoch, OsdId};
+use crate::domain::shared::Shared;
 
 /// Maps to read in one observation at most: a map of 10,000 OSDs has about 5 MB, and few OSDs are dead.
 const MAPS: usize = 8;
@@ -45,11 +46,13 @@ pub(super) fn missing(map: &OsdMap, known: &DownSince) -> Vec<(Down, Epoch)> {
 
 /// Sets the known times.
 ///
-/// For other OSDs the careful time of `osd dump` stays.
-pub(super) fn set(map: &mut OsdMap, known: &DownSince) {
-    for ((osd, _), time) in known {
-        if let (Some(slot), Some(time)) = (map.slots.get_mut(osd), time) {
-            slot.down_since = Some(*time);
+/// For other OSDs the careful time of `osd dump` stays. A map that has the times already is not changed, and
+/// so not copied.
+pub(super) fn set(map: &mut Shared<OsdMap>, known: &DownSince) {
+    for ((osd, _), time) in known.iter().filter(|(_, time)| time.is_some()) {
+        let has_another = map.slots.get(osd).is_some_and(|slot| slot.down_since != *time);
+        if has_another && let Some(slot) = map.slots.get_mut(osd) {
+            slot.down_since = *time;
         }
     }
 }
@@ -62,14 +65,14 @@ mod tests {
     const NOON: &str = "2026-11-26T12:00:00Z";
 
     /// Returns a map of epoch 1000 in which osd.0 is up, and osd.1 and osd.2 are dead since these epochs.
-    fn map(went_down: [u64; 2]) -> OsdMap {
+    fn map(went_down: [u64; 2]) -> Shared<OsdMap> {
         let mut map = osd_dump::tests::fine();
         map.epoch = Epoch(1000);
         for (osd, epoch) in [OsdId(1), OsdId(2)].into_iter().zip(went_down) {
             let slot = map.slots.get_mut(&osd).unwrap();
             (slot.up, slot.is_in, slot.down_at, slot.down_since) = (false, false, Epoch(epoch), None);
         }
-        map
+        map.into()
     }
 
     #[test]
@@ -83,6 +86,9 @@ mod tests {
         set(&mut map, &known);
         let since = |osd| map.slots[&OsdId(osd)].down_since;
         assert_eq!((since(0), since(1), since(2)), (None, Some(noon), None));
+        let mut same = map.clone();
+        set(&mut same, &known);
+        assert!(std::ptr::eq(&raw const *same, &raw const *map), "nothing changed: no copy");
         // It came up and went down again.
         map.slots.get_mut(&OsdId(1)).unwrap().down_at = Epoch(1000);
         assert_eq!(missing(&map, &known), [((OsdId(1), Epoch(1000)), Epoch(1000))]);

@@ -20,6 +20,7 @@ mod flags;
 mod fsid;
 mod health;
 mod librados;
+mod maps;
 mod observe;
 mod ok_to_stop;
 mod osd_crush_dump;

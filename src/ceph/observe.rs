@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ceph::error::CephError;
-use crate::ceph::osd_crush_dump::{self, Crush};
+use crate::ceph::maps::Maps;
+use crate::ceph::osd_crush_dump;
 use crate::ceph::osd_dump::OsdMap;
 use crate::ceph::pg_dump::Brief;
 use crate::ceph::pg_statistics::{Kept, Missing};
@@ -20,7 +21,8 @@ impl Ceph {
     /// Slots and CRUSH are of one epoch; everything else is read after them. `ok_to_stop` and `auth` are
     /// empty: they are queried separately for the OSDs concerned.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
-        let (map, crush) = self.osd_map_with_crush().await?;
+        let maps = self.osd_map_with_crush().await?;
+        let map = &maps.map;
         let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
         memory::warn_if_short(pgs, &self.namespace);
         let (metadata, health, releases, used, pgs, encrypted) = tokio::try_join!(
@@ -31,7 +33,7 @@ impl Ceph {
             self.pgs(&map.slots),
             self.read(config_key_ls::command(), config_key_ls::parse),
         )?;
-        Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
+        Ok(join(Parsed { maps, metadata, health, releases, used, pgs, encrypted }))
     }
 
     /// Observes what changes while a run waits: the map, CRUSH, health and PGs.
@@ -41,12 +43,15 @@ impl Ceph {
         &self,
         earlier: &observation::Ceph,
     ) -> Result<Option<observation::Ceph>, CephError> {
-        let (map, crush) = self.osd_map_with_crush().await?;
+        let maps = self.osd_map_with_crush().await?;
         let (health, pgs) =
-            tokio::try_join!(self.read(health::command(), health::parse), self.pgs(&map.slots))?;
+            tokio::try_join!(self.read(health::command(), health::parse), self.pgs(&maps.map.slots))?;
+        if is_of(&maps.map, earlier) {
+            return Ok(Some(earlier.with(health, pgs)));
+        }
         let (metadata, used, encrypted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let releases = Releases::default(); // of the earlier observation, like the three others
-        let now = join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted });
+        let now = join(Parsed { maps, metadata, health, releases, used, pgs, encrypted });
         Ok(now.completed_by(earlier))
     }
 
@@ -105,8 +110,7 @@ impl Ceph {
 
 /// Parsed answers of one observation.
 pub(super) struct Parsed {
-    pub(super) map: OsdMap,
-    pub(super) crush: Crush,
+    pub(super) maps: Maps,
     pub(super) metadata: BTreeMap<OsdId, Metadata>,
     pub(super) health: BTreeSet<String>,
     pub(super) releases: Releases,
@@ -120,10 +124,11 @@ pub(super) struct Parsed {
 ///
 /// Takes time in proportion to OSDs and PGs.
 pub(super) fn join(parsed: Parsed) -> observation::Ceph {
-    let Parsed { map, mut crush, mut metadata, health, releases, used, pgs, encrypted } = parsed;
-    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, .. } = map;
+    let Parsed { maps: Maps { map, crush }, mut metadata, health, releases, used, pgs, encrypted } = parsed;
+    // The session keeps both.
+    let (mut slots, mut pools) = (map.slots.clone(), map.pools.clone());
     for (osd, slot) in &mut slots {
-        slot.crush = crush.items.remove(osd);
+        slot.crush = crush.items.get(osd).cloned();
         slot.metadata = metadata.remove(osd);
         slot.used_bytes = used.get(osd).copied();
         slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
@@ -134,23 +139,23 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         }
     }
     for (id, pool) in &mut pools {
-        let domain = rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
+        let domain = map.rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
         // If the map does not contain the rule of a pool, the failure domain is unknown. One OSD at a time is
         // the careful assumption.
         pool.failure_domain = domain.map_or_else(|| osd_crush_dump::FINEST.to_owned(), Clone::clone);
     }
     observation::Ceph {
-        fsid,
-        epoch,
-        flags,
+        fsid: map.fsid,
+        epoch: map.epoch,
+        flags: map.flags.clone(),
         health,
         releases,
-        nearfull_ratio,
+        nearfull_ratio: map.nearfull_ratio,
         pools: pools.into(),
         slots: slots.into(),
         pgs,
-        upmaps,
-        empty_hosts: crush.empty_hosts,
+        upmaps: map.upmaps.clone(),
+        empty_hosts: crush.empty_hosts.clone(),
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
         bootstrap: None,
@@ -159,6 +164,14 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         safe_to_destroy: BTreeMap::new(),
         emptiable: BTreeMap::new(),
     }
+}
+
+/// Returns whether an observation is of this very map.
+///
+/// CRUSH belongs to the map. The times since which OSDs are down become known one after the other.
+fn is_of(map: &OsdMap, earlier: &observation::Ceph) -> bool {
+    let known = map.slots.values().map(|slot| slot.down_since);
+    map.epoch == earlier.epoch && known.eq(earlier.slots.values().map(|slot| slot.down_since))
 }
 
 /// Sums the bytes of the PGs on each Filestore OSD, in one pass over the PGs.
@@ -200,8 +213,7 @@ mod tests {
 
     fn parsed(used: BTreeMap<OsdId, u64>, pgs: BTreeMap<PgId, Pg>) -> Parsed {
         Parsed {
-            map: osd_dump::tests::fine(),
-            crush: osd_crush_dump::tests::fine(),
+            maps: maps(osd_dump::tests::fine()),
             metadata: osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap(),
             health: BTreeSet::new(),
             releases: Releases::One,
@@ -209,6 +221,29 @@ mod tests {
             pgs: pgs.into(),
             encrypted: BTreeSet::new(),
         }
+    }
+
+    fn maps(map: OsdMap) -> Maps {
+        Maps { map: map.into(), crush: osd_crush_dump::tests::fine().into() }
+    }
+
+    #[test]
+    fn partial_observation_of_the_same_osdmap_copies_no_slot() {
+        let mut earlier = join(parsed(BTreeMap::new(), BTreeMap::new()));
+        let map = osd_dump::tests::fine();
+        assert!(is_of(&map, &earlier));
+        assert!(!is_of(
+            &OsdMap { epoch: crate::domain::osd::Epoch(map.epoch.0 + 1), ..map.clone() },
+            &earlier
+        ));
+        let mut known = map.clone();
+        known.slots.get_mut(&OsdId(1)).unwrap().down_since = Some("2026-11-26T12:00:00Z".parse().unwrap());
+        assert!(!is_of(&known, &earlier), "a time became known");
+        earlier.auth.insert(OsdId(1), true);
+        let health: BTreeSet<String> = ["MON_DOWN".to_owned()].into();
+        let now = earlier.with(health.clone(), Shared::default());
+        assert!(std::ptr::eq(&raw const *now.slots, &raw const *earlier.slots));
+        assert!(now.health == health && now.auth.is_empty(), "nothing was asked yet");
     }
 
     #[test]
@@ -263,7 +298,7 @@ mod tests {
         let pgs = [("2.0", pg(&[1, 2], &[1, 3])), ("2.1", pg(&[1, 2], &[2, 3])), ("2.2", pg(&[2], &[3]))];
         let pgs: BTreeMap<_, _> = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
         let used = BTreeMap::from([(filestore, 500 << 30)]);
-        let seen = join(Parsed { map: chunk(), ..parsed(used, pgs) });
+        let seen = join(Parsed { maps: maps(chunk()), ..parsed(used, pgs) });
         // Two PGs of 20 GiB, half of each in one chunk; a fifth more, and a GiB.
         assert_eq!(seen.slots[&filestore].used_bytes, Some((20 << 30) + (4 << 30) + (1 << 30)));
     }

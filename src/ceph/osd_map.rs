@@ -5,18 +5,14 @@ use rustix::io::Errno;
 
 use crate::ceph::down_since::{self, DownSince};
 use crate::ceph::error::CephError;
+use crate::ceph::maps::{Maps, Source, changed};
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::{self, OsdMap};
 use crate::ceph::osd_stat;
 use crate::ceph::session::{Ceph, lock};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{Epoch, OsdId};
-
-/// Number of tries to read map and CRUSH in one epoch.
-///
-/// Reading both takes milliseconds, and the map changes at most once a second: needing more tries means that
-/// something is wrong.
-const TRIES: u32 = 5;
+use crate::domain::shared::Shared;
 
 impl Ceph {
     /// Reads the current osdmap.
@@ -32,41 +28,16 @@ impl Ceph {
     }
 
     /// Reads the osdmap and CRUSH of one epoch, as far as they have changed since the observation before.
-    pub(super) async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
+    pub(super) async fn osd_map_with_crush(&self) -> Result<Maps, CephError> {
         let kept = lock(&self.kept_map).take();
-        let (mut map, crush) = self.changed(kept).await?;
-        self.set_down_since(&mut map).await?;
-        *lock(&self.kept_map) = Some((map.clone(), crush.clone()));
-        Ok((map, crush))
-    }
-
-    /// Reads the osdmap if its epoch has changed, and CRUSH if its version in the map has.
-    ///
-    /// The CRUSH dump contains neither, so the map must be the same before and after it.
-    async fn changed(&self, kept: Option<(OsdMap, Crush)>) -> Result<(OsdMap, Crush), CephError> {
-        let epoch = || self.read(osd_stat::command(), osd_stat::parse);
-        let kept = match kept {
-            Some((map, crush)) if epoch().await? == map.epoch => return Ok((map, crush)),
-            kept => kept,
-        };
-        for _ in 0..TRIES {
-            let map = self.osd_map().await?;
-            match &kept {
-                Some((before, crush)) if before.crush_version == map.crush_version => {
-                    return Ok((map, crush.clone()));
-                }
-                Some(_) | None => {}
-            }
-            let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
-            if epoch().await? == map.epoch {
-                return Ok((map, crush));
-            }
-        }
-        Err(CephError::Unsettled { tries: TRIES })
+        let mut maps = changed(kept, self).await?;
+        self.set_down_since(&mut maps.map).await?;
+        *lock(&self.kept_map) = Some(maps.clone());
+        Ok(maps)
     }
 
     /// Sets since when the OSDs that are down and out have been down.
-    async fn set_down_since(&self, map: &mut OsdMap) -> Result<(), CephError> {
+    async fn set_down_since(&self, map: &mut Shared<OsdMap>) -> Result<(), CephError> {
         let before = std::mem::take(&mut *lock(&self.down_since));
         let mut known: DownSince =
             down_since::dead(map).filter_map(|down| Some((down, *before.get(&down)?))).collect();
@@ -87,5 +58,19 @@ impl Ceph {
             Err(CephError::Read { errno: Errno::NOENT, .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Source for Ceph {
+    async fn epoch(&self) -> Result<Epoch, CephError> {
+        self.read(osd_stat::command(), osd_stat::parse).await
+    }
+
+    async fn map(&self) -> Result<OsdMap, CephError> {
+        self.osd_map().await
+    }
+
+    async fn crush(&self) -> Result<Crush, CephError> {
+        self.read(osd_crush_dump::command(), osd_crush_dump::parse).await
     }
 }

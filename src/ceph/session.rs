@@ -12,8 +12,7 @@ use crate::ceph::down_since::DownSince;
 use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
-use crate::ceph::osd_crush_dump::Crush;
-use crate::ceph::osd_dump::OsdMap;
+use crate::ceph::maps::Maps;
 use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
@@ -119,7 +118,7 @@ pub struct Ceph {
     /// Statistics of the PGs of the last observation.
     pub(super) kept_pgs: Mutex<Option<Kept>>,
     /// Osdmap and CRUSH of the last observation.
-    pub(super) kept_map: Mutex<Option<(OsdMap, Crush)>>,
+    pub(super) kept_map: Mutex<Option<Maps>>,
     /// Times since which OSDs have been down.
     pub(super) down_since: Mutex<DownSince>,
 }

@@ -9,7 +9,15 @@ impl Observation {
     #[must_use]
     pub fn unanswered(self) -> Self {
         let Self { at, ceph, kube } = self;
-        let ceph = Ceph {
+        Self { at, ceph: ceph.unanswered(), kube: Kube { admission: BTreeMap::new(), ..kube } }
+    }
+}
+
+impl Ceph {
+    /// Returns what was observed of Ceph without the answers.
+    #[must_use]
+    pub(super) fn unanswered(self) -> Self {
+        Self {
             ok_to_stop: BTreeMap::new(),
             auth: BTreeMap::new(),
             bootstrap: None,
@@ -17,8 +25,7 @@ impl Observation {
             commit_latency: None,
             safe_to_destroy: BTreeMap::new(),
             emptiable: BTreeMap::new(),
-            ..ceph
-        };
-        Self { at, ceph, kube: Kube { admission: BTreeMap::new(), ..kube } }
+            ..self
+        }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A run may only wait by a partial observation. Everything else is decided by a complete one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ceph, Kube, Slot};
-use crate::domain::osd::OsdId;
+use super::{Ceph, Kube, Pg, Slot};
+use crate::domain::osd::{OsdId, PgId};
+use crate::domain::shared::Shared;
 
 impl Kube {
     /// Returns this partial observation with the rest of an earlier one.
@@ -53,5 +54,13 @@ impl Ceph {
         }
         self.releases = earlier.releases;
         Some(self)
+    }
+
+    /// Returns a partial observation of the same osdmap: health and PGs are as just read.
+    ///
+    /// The rest is shared with this observation, without the answers to questions.
+    #[must_use]
+    pub fn with(&self, health: BTreeSet<String>, pgs: Shared<BTreeMap<PgId, Pg>>) -> Self {
+        Self { health, pgs, ..self.clone() }.unanswered()
     }
 }
