@@ -122,12 +122,17 @@ impl Step<'_> {
         Accepted { moving: moves, ..accepted }
     }
 
-    /// Returns the records of the OSDs that leave together with this one, with their slots.
-    fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
+    /// Returns the records of the other OSDs that leave together with this one.
+    fn leaving(&self) -> impl Iterator<Item = &Record> {
         let node = &self.record.node;
         let is_sibling = move |record: &&Record| record.leaves_with(node) && record.osd != self.record.osd;
         let all = self.view.ledger.in_flight().filter(move |_| self.record.leaves_with(node));
-        all.filter(is_sibling).filter_map(|record| Some((record, self.view.slot(record.osd)?)))
+        all.filter(is_sibling)
+    }
+
+    /// Returns those of them that have a slot, with it.
+    fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
+        self.leaving().filter_map(|record| Some((record, self.view.slot(record.osd)?)))
     }
 
     /// Returns the OSD for which the stop of this one waits, of those that leave together.
@@ -141,10 +146,12 @@ impl Step<'_> {
     }
 
     /// Returns the OSD that leaves together with this one, and is being stopped, or is stopped.
+    ///
+    /// That includes one whose id is purged: its Deployment or its pod may still exist.
     fn stopped_sibling(&self) -> Option<OsdId> {
         let is_stopped = |record: &Record| record.stop_intended_at.is_some() || record.is_committed();
-        let first = |(record, _): &(&Record, &Slot)| !passes(Guard::OneStopAtATime, !is_stopped(record));
-        self.siblings().find(first).map(|(record, _)| record.osd)
+        let first = |record: &&Record| !passes(Guard::OneStopAtATime, !is_stopped(record));
+        self.leaving().find(first).map(|record| record.osd)
     }
 
     /// Saves that the OSD is to be emptied, and everything that can't be observed afterwards.
