@@ -63,6 +63,7 @@ pub mod live;
 pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod node;
+mod pause;
 pub mod rehearse;
 pub mod report;
 pub mod run;

@@ -1,12 +1,11 @@
 //! The only loop, and the only sleep. An iteration observes everything, decides, does one thing, reports it,
 //! and forgets it. Starting a run is therefore the same as resuming one.
 //!
-//! While a run waits, it observes a part (`docs/development/adr/0041-partial-observations.md`). After a save
-//! of its own, it has the observation of that save (`before.rs`).
+//! While a run waits, it observes a part (`docs/development/adr/0041-partial-observations.md`), soon after it
+//! did something, and then less often (`pause.rs`). After a save of its own, it has the observation of that
+//! save (`before.rs`).
 
 use std::time::Duration;
-
-use chrono::TimeDelta;
 
 use crate::before::{Before, Save};
 use crate::domain::act::{Act, CephAct};
@@ -17,27 +16,9 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::domain::view::View;
+use crate::pause::pause;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
 use crate::report::{Event, Reporter};
-
-/// Shortest pause between two observations while waiting: at most one poll of Ceph a second.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Longest pause: the status that people read must be at most ten seconds old.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// Divisor that gives the length of a pause from the time in which nothing was done.
-///
-/// Backfill that takes hours does not justify a dump of all PGs each second. Its end is observed late by at
-/// most a thirtieth of its duration.
-const PARTS: i32 = 30;
-
-/// Longest pause after an iteration that took as long: of the time while a run waits, mgr and API server have
-/// at least half for other clients.
-///
-/// Above it, the API server is slow for another reason than the size of the cluster (10,000 OSDs: 5 s of CPU
-/// time for the lists of an observation).
-const LONGEST_PAUSE_OF_SLOW: Duration = Duration::from_secs(30);
 
 /// Pause after an observation or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
@@ -102,14 +83,15 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             let iteration = self.iteration(policy, &mut stopped, before).await;
             before = Before::Other;
             match iteration {
-                Ok(Iteration::Again(saved)) => {
+                Ok(Iteration::Saved(saved)) => {
                     (blind, done_at) = (0, self.clock.now());
                     before = saved.map_or(Before::Other, Before::Saved);
                 }
-                Ok(Iteration::Pause) => {
+                Ok(Iteration::Acted) => (blind, done_at) = (0, self.clock.now()),
+                Ok(idle @ (Iteration::Waits | Iteration::NotDone)) => {
                     (blind, before) = (0, Before::Waited);
-                    let now = self.clock.now();
-                    self.clock.sleep(pause(now - done_at, now - began)).await;
+                    let (now, is_refused) = (self.clock.now(), matches!(idle, Iteration::NotDone));
+                    self.clock.sleep(pause(now - done_at, now - began, is_refused)).await;
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
@@ -174,7 +156,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             Tenure::Mine => {}
             Tenure::Wait(why) => {
                 self.audience.report(Event::Lease(&why)).await;
-                return Ok(Iteration::Pause);
+                return Ok(Iteration::NotDone);
             }
             Tenure::Other(why) => {
                 self.audience.report(Event::Lease(&why)).await;
@@ -184,9 +166,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
         let crash_loop = plan::crash_loop(policy, &ledger);
-        let waited = matches!(before, Before::Waited);
-        if waited && crash_loop.is_none() && self.still_waits(policy, &ledger).await? {
-            return Ok(Iteration::Pause);
+        let may_wait = matches!(before, Before::Waited);
+        if may_wait && crash_loop.is_none() && self.waits(policy, &ledger).await? {
+            return Ok(Iteration::Waits);
         }
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let observed = match before.observation(&ledger, self.clock.now()) {
@@ -213,7 +195,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 self.audience
                     .report(Event::Waiting { wait: &wait, policy, ledger: &ledger, seen: &seen })
                     .await;
-                Ok(Iteration::Pause)
+                Ok(Iteration::Waits)
             }
             Next::Finished(summary) => {
                 self.audience.report(Event::Finished(&summary)).await;
@@ -237,11 +219,11 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match self.store.save(&new, version).await.map_err(RunError::Observe)? {
             Saved::Stored => {
                 self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
-                Ok(Iteration::Again(Save::of(&ledger, new, seen)))
+                Ok(Iteration::Saved(Save::of(&ledger, new, seen)))
             }
             Saved::Conflict => {
                 self.audience.report(Event::Conflict).await;
-                Ok(Iteration::Again(None))
+                Ok(Iteration::Saved(None))
             }
         }
     }
@@ -249,7 +231,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     /// Observes partly, and reports what the run waits for.
     ///
     /// Returns false if it may have to do something: only a complete observation decides that.
-    async fn still_waits(&mut self, policy: &Policy, ledger: &Ledger) -> Result<bool, RunError> {
+    async fn waits(&mut self, policy: &Policy, ledger: &Ledger) -> Result<bool, RunError> {
         let in_progress = ledger.records.keys().copied().collect();
         let ask = |seen: &_| plan::questions(policy, ledger, seen);
         let seen = self.cluster.observe_partly(&in_progress, ask).await.map_err(RunError::Observe)?;
@@ -283,13 +265,13 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match self.cluster.act(&act).await {
             Ok(()) => {
                 self.audience.report(Event::Done(&act)).await;
-                Ok(Iteration::Again(None))
+                Ok(Iteration::Acted)
             }
             // The act is never retried here: the next observation decides.
             Err(failure) => {
                 self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
                 match failure.severity {
-                    Severity::Passing => Ok(Iteration::Pause),
+                    Severity::Passing => Ok(Iteration::NotDone),
                     Severity::Denied | Severity::WrongPlace | Severity::NeedsPerson => {
                         Err(RunError::Act(failure))
                     }
@@ -299,18 +281,15 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     }
 }
 
-/// Returns the pause until the next observation, given how long nothing was done, and how long the last
-/// iteration took.
-fn pause(idle: TimeDelta, took: TimeDelta) -> Duration {
-    let by_idle = (idle / PARTS).to_std().unwrap_or_default().clamp(PAUSE, LONGEST_PAUSE);
-    by_idle.max(took.to_std().unwrap_or_default().min(LONGEST_PAUSE_OF_SLOW))
-}
-
 /// Result of an iteration.
 enum Iteration {
-    /// It has done something; if that was a save, with what it saved.
-    Again(Option<Box<Save>>),
-    Pause,
+    /// It saved, with what the next iteration may use again; or another process did.
+    Saved(Option<Box<Save>>),
+    Acted,
+    /// The decision was to wait.
+    Waits,
+    /// An act was refused, or another runner has the Lease.
+    NotDone,
     End(End),
 }
 
@@ -332,24 +311,5 @@ fn severity(error: &RunError) -> Severity {
         | RunError::Act(failure)
         | RunError::Ledger(LoadError::Failed(failure)) => failure.severity,
         RunError::Ledger(LoadError::Unreadable(_)) => Severity::NeedsPerson,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn iteration_pause_grows_with_idle_time_up_to_five_seconds() {
-        let after = |seconds| pause(TimeDelta::seconds(seconds), TimeDelta::milliseconds(300)).as_millis();
-        // The pause is the same if the clock was set back.
-        assert_eq!([-9, 0, 30].map(after), [1000, 1000, 1000]);
-        assert_eq!([90, 150, 100_000].map(after), [3000, 5000, 5000]);
-    }
-
-    #[test]
-    fn iteration_pause_is_as_long_as_a_slow_iteration() {
-        let after = |took| pause(TimeDelta::seconds(90), TimeDelta::seconds(took)).as_secs();
-        assert_eq!([-9, 0, 2, 8, 30, 300].map(after), [3, 3, 3, 8, 30, 30]);
     }
 }

@@ -61,7 +61,7 @@ fn metrics_of_a_run_follow_its_osds() {
     let sim = play.sim.borrow();
     let took = (sim.world.at - began).as_seconds_f64();
     let waited: f64 = end.iter().filter(|(name, _)| name.contains("wait_seconds")).map(|(_, s)| s).sum();
-    assert!(waited > took * 0.9 && waited <= took, "a run waits nearly always: {waited} of {took} s");
+    assert!(waited > took * 0.9 && waited <= took + 0.001, "a run waits nearly always: {waited} of {took} s");
     assert!(value(end, "osd_migrate_wait_seconds_total{code=\"backfilling\"}") > 0.0, "{end:?}");
     let jobs = sim.done.iter().filter(|act| matches!(act, Act::Node(NodeAct::Agent { .. }))).count();
     let counted: f64 = end.iter().filter(|(name, _)| name.contains("node_jobs_total")).map(|(_, s)| s).sum();
