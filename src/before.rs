@@ -41,7 +41,8 @@ fn past_the_intent(ledger: &Ledger) -> BTreeSet<(OsdId, bool)> {
 pub(crate) enum Before {
     Saved(Box<Save>),
     Waited,
-    /// It acted, failed, or there is none.
+    Acted,
+    /// It failed, or there is none.
     Other,
 }
 
@@ -78,8 +79,9 @@ mod tests {
             !of(Ledger::default(), 5) && !of(Ledger::default(), -1),
             "too old, or the clock was set back"
         );
-        let other = Before::Waited.observation(&Ledger::default(), seen.at);
-        assert!(other.is_none() && Before::Other.observation(&Ledger::default(), seen.at).is_none());
+        for before in [Before::Waited, Before::Acted, Before::Other] {
+            assert!(before.observation(&Ledger::default(), seen.at).is_none());
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     (blind, done_at) = (0, self.clock.now());
                     before = saved.map_or(Before::Other, Before::Saved);
                 }
-                Ok(Iteration::Acted) => (blind, done_at) = (0, self.clock.now()),
+                Ok(Iteration::Acted) => (blind, done_at, before) = (0, self.clock.now(), Before::Acted),
                 Ok(idle @ (Iteration::Waits | Iteration::NotDone)) => {
                     (blind, before) = (0, Before::Waited);
                     let (now, is_refused) = (self.clock.now(), matches!(idle, Iteration::NotDone));
@@ -145,7 +145,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
 
     /// Loads, observes, decides, does one thing, and reports it.
     ///
-    /// If the iteration before waited, this one may find by a partial observation that the run still waits.
+    /// If the iteration before waited or acted, this one may find by a partial observation that the run waits
+    /// now.
     async fn iteration(
         &mut self,
         policy: &Policy,
@@ -166,7 +167,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
         let crash_loop = plan::crash_loop(policy, &ledger);
-        let may_wait = matches!(before, Before::Waited);
+        let may_wait = matches!(before, Before::Waited | Before::Acted);
         if may_wait && crash_loop.is_none() && self.waits(policy, &ledger).await? {
             return Ok(Iteration::Waits);
         }

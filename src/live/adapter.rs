@@ -65,7 +65,7 @@ pub struct Live {
     pub(super) commands_before: u64,
     /// Declaration from the observation on which the current act was decided. It is what gets rendered.
     pub(super) declared: Option<(ClusterFsid, Declaration)>,
-    /// Last observation, while the run waits.
+    /// Last observation, while the run waits, or after an act that keeps it.
     kept: Option<Kept>,
     /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
     pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
@@ -342,7 +342,16 @@ impl Cluster for Live {
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        self.kept = None;
+        // An act that is refused found something else than was observed.
+        let kept = self.kept.take();
+        self.act_as_expected(act).await?;
+        self.kept = kept.filter(|_| act.keeps_observation());
+        Ok(())
+    }
+}
+
+impl Live {
+    async fn act_as_expected(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
         if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {

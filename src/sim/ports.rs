@@ -77,7 +77,7 @@ struct Me {
     read: Cell<u64>,
     watch: RefCell<Option<Watch>>,
     stopped: Cell<bool>,
-    /// Last complete observation, while the runner waits.
+    /// Last complete observation, while the runner waits, or after an act that keeps it.
     kept: RefCell<Option<Observation>>,
 }
 
@@ -178,7 +178,7 @@ impl Cluster for Runner {
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        self.me.kept.replace(None);
+        let kept = self.me.kept.take();
         self.point(Call::Act(act), Side::Before).await;
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
@@ -196,7 +196,9 @@ impl Cluster for Runner {
         }
         let done = self.sim.borrow_mut().act(act, &read);
         self.point(Call::Act(act), Side::Done).await;
-        done.map_err(passing)
+        done.map_err(passing)?;
+        self.me.kept.replace(kept.filter(|_| act.keeps_observation()));
+        Ok(())
     }
 }
 

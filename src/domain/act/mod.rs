@@ -4,6 +4,7 @@
 //! There is one enum per target, so that an act that goes to the wrong adapter does not compile.
 
 mod ceph;
+mod kept;
 mod kubernetes;
 mod node;
 mod precondition;

@@ -1,6 +1,6 @@
 //! Partial observations: a run waits by them, and does nothing else.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Saved};
 use osd_migrate::run::Ports;
+use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::Runner;
 
 use super::play::{BY_HAND, FILESTORE, Log, Play};
@@ -27,6 +28,28 @@ struct Noting {
     partial: Rc<Cell<u32>>,
     complete: Rc<Cell<u32>>,
     again: Rc<Cell<u32>>,
+    sim: Rc<RefCell<Sim>>,
+    /// Act after which nothing was observed yet.
+    acted: Rc<RefCell<Option<Act>>>,
+    /// Partial observations right after an act.
+    after_acts: Rc<Cell<u32>>,
+}
+
+impl Noting {
+    /// Checks that a partial observation right after an act shows all that the act changed.
+    fn check_after_act(&self, seen: &Observation) {
+        let Some(act) = self.acted.take() else { return };
+        assert!(act.keeps_observation(), "{act:?}");
+        count(&self.after_acts);
+        let all = self.sim.borrow().world.observe(|_| Questions::default());
+        let without_usage = |mut seen: Observation| {
+            for (_, slot) in &mut seen.ceph.slots {
+                slot.used_bytes = None;
+            }
+            seen.unanswered()
+        };
+        assert_eq!(without_usage(seen.clone()), without_usage(all), "{act:?}");
+    }
 }
 
 fn count(cell: &Cell<u32>) {
@@ -36,6 +59,7 @@ fn count(cell: &Cell<u32>) {
 impl Cluster for Noting {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
         count(&self.complete);
+        self.acted.take();
         self.is_complete.set(true);
         self.runner.observe(ask).await
     }
@@ -56,16 +80,19 @@ impl Cluster for Noting {
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Option<Observation>, Failure> {
         let seen = self.runner.observe_partly(in_progress, ask).await?;
-        if seen.is_some() {
+        if let Some(seen) = &seen {
             self.is_complete.set(false);
             count(&self.partial);
+            self.check_after_act(seen);
         }
         Ok(seen)
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         assert!(self.is_complete.take(), "by a partial observation, or one with an act: {act:?}");
-        self.runner.act(act).await
+        self.runner.act(act).await?;
+        self.acted.replace(Some(act.clone()));
+        Ok(())
     }
 }
 
@@ -98,6 +125,9 @@ fn run_acts_and_saves_only_by_complete_observations() {
         partial: Rc::default(),
         complete: Rc::default(),
         again: Rc::default(),
+        sim: Rc::clone(&play.sim),
+        acted: Rc::default(),
+        after_acts: Rc::default(),
     };
     let mut ports = Ports {
         cluster: noting.clone(),
@@ -116,6 +146,9 @@ fn run_acts_and_saves_only_by_complete_observations() {
     // A third of what a run does are saves.
     let (again, complete) = (noting.again.get(), noting.complete.get());
     assert!(again > 10 && complete < 4 * again, "{complete} complete observations, {again} used again");
+    // Each OSD is inspected, stopped, recreated and started.
+    let (after_acts, osds) = (noting.after_acts.get(), 2);
+    assert!(after_acts >= 3 * osds && after_acts <= 6 * osds, "{after_acts} partial observations after acts");
 }
 
 #[test]
