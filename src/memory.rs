@@ -9,13 +9,28 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::domain::units::{grouped, size};
 
-/// Bytes for each PG in an observation inside an act.
-///
-/// The table of `pg dump` has 0.4-0.5 KB for each PG (16-20), more if one PG has a long state, and librados
-/// has it in memory twice while it passes the answer on (`do_out_buffer`). The current observation keeps
-/// 0.4 KB of each PG, and the previous one as much. If a mgr's table cannot be read, JSON is: 2.2-2.6 KB for
-/// each PG.
-const BYTES_PER_PG: u64 = 3 * 1024;
+/// Format in which the mgr's complete statistics of all PGs are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The table for people.
+    Table,
+    /// JSON, if a mgr's table is not the known one.
+    Json,
+}
+
+impl Format {
+    /// Returns the bytes for each PG in an observation inside an act.
+    ///
+    /// The table of `pg dump` has 0.4-0.5 KB for each PG (16-20), more if one PG has a long state, and JSON
+    /// 2.2-2.6 KB. librados has either in memory twice while it passes the answer on (`do_out_buffer`). The
+    /// current observation keeps 0.4 KB of each PG, and the previous one as much.
+    fn bytes_per_pg(self) -> u64 {
+        match self {
+            Self::Table => 3 * 1024,
+            Self::Json => 7 * 1024,
+        }
+    }
+}
 
 /// Bytes for the program, librados with its maps, and a page of each Kubernetes list.
 const BASE: u64 = 64 << 20;
@@ -28,12 +43,18 @@ const LIMITS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/m
 /// limit as large as this.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Logs a warning, once, if an observation of so many PGs can need more memory than the pod may use.
-pub fn warn_if_short(pgs: u64, namespace: &str) {
-    static SAID: AtomicBool = AtomicBool::new(false);
+/// Logs a warning, once for each format, if an observation of so many PGs in that format can need more memory
+/// than the pod may use.
+pub fn warn_if_short(pgs: u64, format: Format, namespace: &str) {
+    static TABLE: AtomicBool = AtomicBool::new(false);
+    static JSON: AtomicBool = AtomicBool::new(false);
     let Some(limit) = limit() else { return };
-    if let Some(advice) = advice(limit, peak().unwrap_or(0), pgs, namespace)
-        && !SAID.swap(true, Ordering::Relaxed)
+    let is_said = match format {
+        Format::Table => &TABLE,
+        Format::Json => &JSON,
+    };
+    if let Some(advice) = advice(limit, peak().unwrap_or(0), (pgs, format), namespace)
+        && !is_said.swap(true, Ordering::Relaxed)
     {
         tracing::warn!("{advice}");
     }
@@ -72,8 +93,8 @@ fn parse_peak(status: &str) -> Option<u64> {
 }
 
 /// Returns what to do if the limit is too low for the number of PGs or for the memory used so far.
-fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
-    let by_size = pgs.saturating_mul(BYTES_PER_PG).saturating_add(BASE);
+fn advice(limit: u64, peak: u64, (pgs, format): (u64, Format), namespace: &str) -> Option<String> {
+    let by_size = pgs.saturating_mul(format.bytes_per_pg()).saturating_add(BASE);
     // A reserve of a quarter: the next observation may be the one inside an act.
     let by_use = peak.saturating_add(peak / 4);
     let needed = by_size.max(by_use);
@@ -111,13 +132,18 @@ mod tests {
         let values = fs::read_to_string(chart).unwrap();
         assert!(values.contains("  limits: {memory: 1Gi}\n"));
         // 33 PGs with 3 replicas are 100 on each OSD, which is what the autoscaler aims at.
-        assert_eq!(advice(1 << 30, 0, 9_000 * 100 / 3, "rook-ceph"), None);
-        assert!(advice(512 << 20, 0, 9_000 * 100 / 3, "rook-ceph").is_some());
+        let pgs = |osds: u64, format| (osds * 100 / 3, format);
+        assert_eq!(advice(1 << 30, 0, pgs(9_000, Format::Table), "rook-ceph"), None);
+        assert!(advice(512 << 20, 0, pgs(9_000, Format::Table), "rook-ceph").is_some());
+        // Without the table, for 4,000.
+        assert_eq!(advice(1 << 30, 0, pgs(4_000, Format::Json), "rook-ceph"), None);
+        let json = advice(1 << 30, 0, pgs(9_000, Format::Json), "rook-ceph").unwrap();
+        assert!(json.contains("resources.limits.memory=4Gi"), "{json}");
     }
 
     #[test]
     fn memory_shortage_is_reported_with_the_limit_to_set() {
-        let by_size = advice(1 << 30, 80 << 20, 700_000, "rook-ceph").unwrap();
+        let by_size = advice(1 << 30, 80 << 20, (700_000, Format::Table), "rook-ceph").unwrap();
         for part in [
             "may use 1.0 GiB",
             "700,000 PGs",
@@ -127,8 +153,9 @@ mod tests {
         ] {
             assert!(by_size.contains(part), "{part}: {by_size}");
         }
-        assert_eq!(advice(1 << 30, 700 << 20, 1_000, "rook-ceph"), None);
-        let by_use = advice(1 << 30, 900 << 20, 1_000, "rook-ceph").unwrap();
+        let few = (1_000, Format::Table);
+        assert_eq!(advice(1 << 30, 700 << 20, few, "rook-ceph"), None);
+        let by_use = advice(1 << 30, 900 << 20, few, "rook-ceph").unwrap();
         assert!(by_use.contains("memory=2Gi") && by_use.contains("maximum so far: 900.0 MiB"), "{by_use}");
     }
 }

@@ -5,6 +5,7 @@
 //! that everything is as the act expects (P6). A call without an answer in time has an unknown outcome:
 //! [`CephError::NoAnswer`].
 
+mod all_pgs;
 #[cfg(feature = "failpoint")]
 mod answers;
 mod auth;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ceph::all_pgs::{All, Statistics, all_pgs};
 use crate::ceph::error::CephError;
 use crate::ceph::maps::Maps;
 use crate::ceph::osd_crush_dump;
@@ -13,7 +14,7 @@ use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, pg_table
 use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::shared::Shared;
-use crate::memory;
+use crate::memory::{self, Format};
 
 impl Ceph {
     /// Observes Ceph.
@@ -24,7 +25,7 @@ impl Ceph {
         let maps = self.osd_map_with_crush().await?;
         let map = &maps.map;
         let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-        memory::warn_if_short(pgs, &self.namespace);
+        memory::warn_if_short(pgs, Format::Table, &self.namespace);
         let (metadata, health, releases, used, pgs, encrypted) = tokio::try_join!(
             self.read(osd_metadata::command(), osd_metadata::parse),
             self.read(health::command(), health::parse),
@@ -70,26 +71,11 @@ impl Ceph {
         };
         let kept = match renewed {
             Some(kept) => kept,
-            None => Kept::new(self.all_pgs(known).await?.into()),
+            None => Kept::new(all_pgs(known, self).await?.into()),
         };
         let pgs = kept.pgs();
         *lock(&self.kept_pgs) = Some(kept);
         Ok(pgs)
-    }
-
-    /// Reads the complete statistics of all PGs: as a table, or as JSON if this mgr's table is another one.
-    ///
-    /// `known` is the number of PGs whose states were just read, 0 while the mgr is not ready: the table does
-    /// not say so.
-    async fn all_pgs(&self, known: usize) -> Result<BTreeMap<PgId, Pg>, CephError> {
-        if known == 0 {
-            return Ok(BTreeMap::new());
-        }
-        let table = pg_table::parse(&self.answer(&pg_table::command()).await?);
-        match table.filter(|pgs| pgs.len() == known) {
-            Some(pgs) => Ok(pgs),
-            None => self.read(pg_dump::all(), pg_dump::parse).await,
-        }
     }
 
     /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
@@ -105,6 +91,20 @@ impl Ceph {
             Missing::InStates(states) => self.read(pg_dump::in_states(&states), pg_dump::parse).await?,
         };
         Ok(kept.renewed(now, unclean, slots))
+    }
+}
+
+impl Statistics for Ceph {
+    async fn table(&self) -> Result<Option<All>, CephError> {
+        Ok(pg_table::parse(&self.answer(&pg_table::command()).await?))
+    }
+
+    async fn json(&self) -> Result<All, CephError> {
+        self.read(pg_dump::all(), pg_dump::parse).await
+    }
+
+    fn warn_if_short(&self, pgs: usize, format: Format) {
+        memory::warn_if_short(pgs as u64, format, &self.namespace);
     }
 }
 
