@@ -17,6 +17,7 @@ fn osds(ids: &[u32]) -> BTreeSet<OsdId> {
 }
 
 /// Cluster of four OSDs, and a placement without osd.0.
+#[derive(Clone)]
 struct Scene {
     ceph: Ceph,
     space: Space,
@@ -195,6 +196,35 @@ fn dead_osd_needs_no_statistics() {
         scene.placement.moves = [(PgId("1.0".to_owned()), to(&[0, 1], &[1, 3]))].into();
     });
     assert_eq!(holds.obstacles(), ["no-statistics"]);
+}
+
+/// Checks an OSD that is up and out: the mgr says that its size is 0.
+#[test]
+fn osd_that_is_out_needs_no_statistics() {
+    let out = Scene::new().with(|scene| {
+        scene.space.osds.remove(&OsdId(0));
+        scene.ceph.slots.get_mut(&OsdId(0)).unwrap().is_in = false;
+        for (id, to) in [("1.0", [1, 2]), ("1.1", [1, 3])] {
+            let pg = scene.ceph.pgs.get_mut(&PgId(id.to_owned())).unwrap();
+            (pg.up, pg.acting) = (osds(&to), osds(&to));
+        }
+        scene.placement.moves.clear();
+    });
+    assert_eq!(out.obstacles(), [""; 0]);
+    // A PG that is still on it has no other replica whose bytes would be known.
+    let last = out.clone().with(|scene| {
+        let pg = scene.ceph.pgs.get_mut(&PgId("1.0".to_owned())).unwrap();
+        (pg.up, pg.acting) = (osds(&[2]), osds(&[0]));
+        pg.state = states("active+remapped+backfilling");
+    });
+    let found = last.forecast();
+    assert_eq!((found.obstacles.len(), found.held_bytes), (0, 12 * GIB));
+    assert_eq!(found.osds[&OsdId(2)].in_bytes, 12 * GIB / 10 * 11);
+    let full = last.with(|scene| scene.space.osds.get_mut(&OsdId(2)).unwrap().used_bytes = 80 * GIB);
+    assert_eq!(full.obstacles(), ["no-space"]);
+    // One that is in has statistics sooner or later.
+    let inside = out.with(|scene| scene.ceph.slots.get_mut(&OsdId(0)).unwrap().is_in = true);
+    assert_eq!(inside.obstacles(), ["no-statistics"]);
 }
 
 #[test]

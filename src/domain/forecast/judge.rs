@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::obstacle::Obstacle;
 use super::placement::{Move, Placement};
-use super::space::{OsdSpace, Space};
+use super::space::Space;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{Ceph, Emptiable, Pg, last_change};
 use crate::domain::osd::{Epoch, OsdId, PgId};
@@ -185,16 +185,15 @@ impl<'a> Shares<'a> {
         share.checked_div(u128::from(*sum)).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
     }
 
-    /// Returns the bytes on an OSD that move with its PGs; 0 if they are unknown.
+    /// Returns the bytes on an OSD that move with its PGs.
+    ///
+    /// Of an OSD without statistics, for example one that is out, only the objects of its PGs are known. What
+    /// Filestore needs in addition is more than BlueStore usually does.
     fn of_osd(&self, osd: OsdId) -> u64 {
-        match self.space.osds.get(&osd) {
-            Some(OsdSpace { data_bytes: Some(bytes), .. }) => *bytes,
-            Some(OsdSpace { data_bytes: None, .. }) => {
-                let objects = self.sums.get(&osd).copied().unwrap_or_default();
-                objects.saturating_add(objects / FILESTORE_PART)
-            }
-            None => 0,
-        }
+        self.space.osds.get(&osd).and_then(|space| space.data_bytes).unwrap_or_else(|| {
+            let objects = self.sums.get(&osd).copied().unwrap_or_default();
+            objects.saturating_add(objects / FILESTORE_PART)
+        })
     }
 }
 
@@ -274,7 +273,9 @@ fn no_space(placement: &Placement, osd: OsdId, change: &Change, space: &Space) -
 
 /// Returns the OSDs and PGs whose bytes are unknown.
 ///
-/// An OSD that is down and leaves has no statistics, and no PG whose bytes would matter.
+/// An OSD that is down and leaves has no statistics, and no PG whose bytes would matter. The mgr reports the
+/// size 0 for an OSD that is out. Such an OSD gets nothing, and the bytes of PGs that are still on it follow
+/// from their objects.
 fn no_statistics(
     placement: &Placement,
     changes: &BTreeMap<OsdId, Change>,
@@ -282,8 +283,10 @@ fn no_statistics(
     ceph: &Ceph,
 ) -> Option<Obstacle> {
     let is_up = |osd: &&OsdId| ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    let is_out = |osd: &OsdId| ceph.slots.get(osd).is_some_and(|slot| !slot.is_in);
     let concerned = changes.keys().chain(placement.without.iter().filter(is_up));
-    let osds: BTreeSet<OsdId> = concerned.filter(|osd| !space.osds.contains_key(osd)).copied().collect();
+    let is_unknown = |osd: &&OsdId| !space.osds.contains_key(osd) && !is_out(osd);
+    let osds: BTreeSet<OsdId> = concerned.filter(is_unknown).copied().collect();
     let pgs = placement.moves.keys().filter(|pg| !ceph.pgs.contains_key(pg)).count();
     (!osds.is_empty() || pgs > 0).then_some(Obstacle::NoStatistics { osds, pgs })
 }

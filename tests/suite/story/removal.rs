@@ -91,6 +91,17 @@ fn requested_osd_is_emptied_stopped_wiped_and_purged() {
     play.assert_again_nothing();
 }
 
+/// Checks an OSD whose data a person moved away already: it is up, and out.
+#[test]
+fn osd_that_a_person_marked_out_is_removed() {
+    let mut world = requested().sim.borrow().world.clone();
+    world.osd_out(OSD);
+    let policy = Policy { removals: true, skip: [FILESTORE].into(), ..Policy::default() };
+    let play = Play::with_policy(world, policy, 1);
+    assert_eq!(play.run(), Play::finished());
+    assert_removed(&play);
+}
+
 /// Asserts that the first OSD is gone, and returns whether its directory is.
 fn is_directory_gone(play: &Play) -> bool {
     assert_eq!(play.run(), Play::finished());
