@@ -8,12 +8,12 @@ use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::only_quarantined_missing;
-use super::rest::Rest;
+use super::rest::{Rest, note_skipping, skipping_for};
 use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, RefusedStep, Skipping};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, RefusedStep};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
@@ -201,27 +201,14 @@ impl Pass<'_> {
         }
         let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.view.seen);
         if self.skipped.iter().any(passes) {
-            let known =
-                self.view.ledger.run.skipping.as_ref().filter(|known| known.job == self.view.policy.run);
-            match known {
-                None => return Some(self.note_since()),
-                Some(known) if self.view.seen.at - known.since < self.view.policy.limits.skip_after => {
-                    return Some(self.wait());
-                }
+            match skipping_for(self.view) {
+                None => return Some(note_skipping(self.view)),
+                Some(time) if time < self.view.policy.limits.skip_after => return Some(self.wait()),
                 Some(_) => {}
             }
         }
         self.summary.skipped.extend(self.skipped.iter().map(|one| (one.osd, one.reason.to_string())));
         None
-    }
-
-    /// Saves the time since which only skipped OSDs are left.
-    ///
-    /// Otherwise a restarted pod would wait for the whole time again.
-    fn note_since(&self) -> Next {
-        let mut ledger = self.view.ledger.clone();
-        ledger.run.skipping = Some(Skipping { job: self.view.policy.run.clone(), since: self.view.seen.at });
-        Next::Save { ledger, osd: None, why: Saving::Skipping }
     }
 
     fn wait(&self) -> Next {

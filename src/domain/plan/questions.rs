@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::lacks_disk::lacks_its_disk;
+use super::rest::skipping_for;
 use super::wanted::is_wanted;
 use super::{batch, candidates, removals, tolerate};
 use crate::domain::act::Deploy;
@@ -72,7 +73,8 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         commit_latency: policy.max_commit_latency.is_some(),
         safe_to_destroy: steps.iter().filter_map(Step::asks_safe_to_destroy).collect(),
         emptiable: match steps.as_slice() {
-            [] if !removable.is_empty() => None,
+            // A removal without an answer does not hold up the OSDs that are to be emptied.
+            [] if !removable.is_empty() && skipping_for(view).is_none() => None,
             [] => candidates::asked_to_be_emptied(view, refused),
             steps => steps.iter().find_map(Step::asks_emptiable),
         },

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::existing_osd::{self, Candidate, Way};
-use super::rest::Rest;
+use super::rest::{Rest, note_skipping, skipping_for};
 use super::unrequested;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
@@ -74,7 +74,15 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
             }
-            (Gate::Open, Gate::Open) => return begin(osd, &request, view),
+            (Gate::Open, Gate::Open) => {
+                let next = match finds_place(osd, &request, view) {
+                    Gate::Unknown(reason) => without_forecast(osd, reason, view, rest),
+                    gate @ (Gate::Open | Gate::Shut(_)) => begin(osd, &request, gate, view),
+                };
+                if next.is_some() {
+                    return next;
+                }
+            }
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {
                 return Some(wait_for_all(osd, &gate, view));
             }
@@ -120,7 +128,8 @@ fn first_due(
 /// So they are emptied at the same time: each PG moves once.
 pub(super) fn one_more_of_its_node(view: View<'_>) -> Option<Next> {
     let (osd, request) = first_due(view, |request| is_of_a_node_in_progress(request, view))?;
-    begin(osd, &request, view).filter(|next| !matches!(next, Next::Wait(_)))
+    let gate = finds_place(osd, &request, view);
+    begin(osd, &request, gate, view).filter(|next| !matches!(next, Next::Wait(_)))
 }
 
 /// Returns whether the request is for an OSD of a node whose other OSDs are being removed.
@@ -202,21 +211,39 @@ fn finds_place(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Gate {
     if request.keep_id { Gate::Open } else { gate::emptiable(osd, view.seen) }
 }
 
-/// Records the removal once Ceph has answered that the data finds a place.
-fn begin(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {
+/// Records the removal if Ceph has answered that the data finds a place.
+fn begin(osd: OsdId, request: &RemovalRequest, finds_place: Gate, view: View<'_>) -> Option<Next> {
     let ledger = view.ledger;
     if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
         return Some(Next::Wait(Wait::FreshView));
     }
-    match finds_place(osd, request, view) {
+    match finds_place {
         Gate::Open => record(osd, request, view),
-        Gate::Shut(Reason::CannotBeEmptied { why, .. }) => {
-            let mut ledger = ledger.clone();
-            ledger.note_refusal(osd, &view.policy.run, RefusedStep::Removal, &why);
-            Some(Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } })
-        }
+        Gate::Shut(Reason::CannotBeEmptied { why, .. }) => Some(refuse(osd, why, view)),
         Gate::Shut(reason) | Gate::Unknown(reason) => Some(Next::Wait(Wait::Gate { osd, reason })),
     }
+}
+
+/// Lets other work begin while it is not known whether the data of the OSD finds a place.
+///
+/// When nothing else is left, the run waits up to a limit, and then refuses the OSD: Ceph is asked about one
+/// OSD at a time, and the next one must not wait for this one without end.
+fn without_forecast(osd: OsdId, reason: Reason, view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match skipping_for(view) {
+        None => Some(note_skipping(view)),
+        Some(time) if time < view.policy.limits.skip_after => {
+            rest.forecast.get_or_insert(Next::Wait(Wait::Gate { osd, reason }));
+            None
+        }
+        Some(_) => Some(refuse(osd, reason.to_string(), view)),
+    }
+}
+
+/// Saves that this run does not remove the OSD, which its summary reports.
+fn refuse(osd: OsdId, why: String, view: View<'_>) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.note_refusal(osd, &view.policy.run, RefusedStep::Removal, &why);
+    Next::Save { ledger, osd: Some(osd), why: Saving::NotEmptied { why } }
 }
 
 fn record(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Option<Next> {

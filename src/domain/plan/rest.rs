@@ -1,13 +1,17 @@
 //! What the rules leave to the rules below them.
 
-use crate::domain::ledger::Record;
-use crate::domain::next::{Next, Summary};
+use chrono::TimeDelta;
+
+use crate::domain::ledger::{Record, Skipping};
+use crate::domain::next::{Next, Saving, Summary};
 use crate::domain::view::View;
 
 /// Findings of the rules that did not decide.
 pub(super) struct Rest {
     /// First wait that does not keep the rules below from acting.
     pub(super) wait: Option<Next>,
+    /// First wait for the forecast of a removal, which does not keep migrations from beginning.
+    pub(super) forecast: Option<Next>,
     /// Report at the end of the run.
     pub(super) summary: Summary,
 }
@@ -20,11 +24,30 @@ impl Rest {
             view.ledger.quarantined().map(|record| (record.osd, why(record).unwrap_or_default()));
         let quarantined = quarantined.collect();
         let fenced_since = view.ledger.run.fence_order.as_ref().map(|order| order.since);
-        Self { wait: None, summary: Summary { quarantined, fenced_since, ..Summary::default() } }
+        Self {
+            wait: None,
+            forecast: None,
+            summary: Summary { quarantined, fenced_since, ..Summary::default() },
+        }
     }
 
     /// Returns the summary, and leaves an empty one.
     pub(super) fn take_summary(&mut self) -> Summary {
         std::mem::take(&mut self.summary)
     }
+}
+
+/// Returns for how long the run has waited only for OSDs that their own state blocks, if that is saved.
+pub(super) fn skipping_for(view: View<'_>) -> Option<TimeDelta> {
+    let known = view.ledger.run.skipping.as_ref().filter(|known| known.job == view.policy.run)?;
+    Some(view.seen.at - known.since)
+}
+
+/// Saves the time since which only skipped OSDs are left.
+///
+/// Otherwise a restarted pod would wait for the whole time again.
+pub(super) fn note_skipping(view: View<'_>) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.run.skipping = Some(Skipping { job: view.policy.run.clone(), since: view.seen.at });
+    Next::Save { ledger, osd: None, why: Saving::Skipping }
 }

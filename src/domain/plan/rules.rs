@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 19] = [
+pub const RULES: [Rule; 20] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
     Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
@@ -34,6 +34,7 @@ pub const RULES: [Rule; 19] = [
     Rule { name: "failure limit", decide: end::failure_limit },
     Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
+    Rule { name: "removals without a forecast", decide: |_, rest| rest.forecast.take() },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },
     Rule { name: "new OSDs unconfirmed", decide: nodes::unconfirmed },

@@ -7,7 +7,7 @@ use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use super::*;
 
 /// Returns a world in which the OSD is proven, and is to be emptied.
-fn proven() -> World {
+pub(super) fn proven() -> World {
     World::proven(OSD).backed_up(OSD).with(|w| {
         w.policy.empty = Empty::All;
         w.record(OSD).empty = Some(Emptying::default());

@@ -10,7 +10,7 @@ use super::emptying::moved;
 use super::*;
 
 /// Returns a world in which the removal of the OSD is requested, and only this OSD is selected.
-fn requested(disk: DiskAfter) -> World {
+pub(super) fn requested(disk: DiskAfter) -> World {
     World::new().with(|w| {
         w.policy.removals = true;
         w.policy.select = [OSD].into();
@@ -21,7 +21,7 @@ fn requested(disk: DiskAfter) -> World {
 }
 
 /// Returns a world in which the OSD's device is proven, and was found as `/dev/sdb`.
-fn proven(disk: DiskAfter) -> World {
+pub(super) fn proven(disk: DiskAfter) -> World {
     let kernel = || KernelDisk {
         node: "/dev/sdb".to_owned(),
         device_type: "hdd".to_owned(),

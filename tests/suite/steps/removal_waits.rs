@@ -1,0 +1,67 @@
+//! What a removal waits for, and for how long: no wait of one OSD holds up the others without end.
+
+use osd_migrate::domain::observation::Emptiable;
+use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+
+use super::removal::{proven, requested};
+use super::*;
+
+/// An OSD that is as declared.
+const CONFORMING: OsdId = OsdId(1);
+
+fn unknown(w: &mut World) {
+    w.seen.ceph.emptiable.insert(OSD, Emptiable::Unknown("osdmaptool failed".to_owned()));
+}
+
+/// Returns the OSDs that Ceph is asked about, to be removed together.
+fn removable(world: &World) -> BTreeSet<OsdId> {
+    plan::questions(&world.policy, &world.ledger, &world.seen).removable
+}
+
+#[test]
+fn removal_without_a_forecast_holds_up_no_other() {
+    let world = requested(DiskAfter::Wipe).with(unknown).with(|w| {
+        w.policy.select.clear();
+        let request = RemovalRequest::of(w.slot(CONFORMING).fsid.unwrap());
+        w.seen.kube.requests.removals.insert(CONFORMING, request);
+    });
+    assert_eq!(removable(&world), [OSD].into());
+    let skipped = world.saved("skipping");
+    check!(skipped.clone().plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+    // One that is to be emptied is asked about, too.
+    let emptied = skipped.clone().with(|w| w.policy.empty = Empty::All);
+    let asked = plan::questions(&emptied.policy, &emptied.ledger, &emptied.seen);
+    assert_eq!((asked.removable, asked.emptiable), ([OSD].into(), Some(FILESTORE)));
+    // Nothing else is left.
+    let alone = skipped.with(|w| w.policy.skip = [FILESTORE].into());
+    check!(
+        alone.clone().minutes_later(14).plan(),
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::EmptyingUnknown { why: Some(_), .. } })
+    );
+    let refused = alone.minutes_later(15).saved("not-emptied");
+    assert_eq!(removable(&refused), [CONFORMING].into(), "the next one is asked about");
+    let known = refused.clone().with(|w| {
+        w.seen.ceph.emptiable.insert(CONFORMING, Emptiable::Yes { moved_bytes: 0, fullest: None });
+    });
+    check!(known.plan(), Next::Save { osd: Some(CONFORMING), why: Saving::Record, .. });
+    let last = refused.saved("not-emptied");
+    check!(
+        last.clone().plan(),
+        Next::Finished(s) if s.refused.iter().any(|(osd, why)| *osd == OSD && why.contains("osdmaptool failed"))
+    );
+    // A run of another Job asks again.
+    assert_eq!(word(&last.with(|w| w.policy.run = "another".to_owned()).plan()), Some("skipping"));
+}
+
+#[test]
+fn record_whose_forecast_stays_unknown_is_withdrawn() {
+    for world in [proven(DiskAfter::Wipe), super::emptying::proven()] {
+        let blocked = world.with(unknown).saved("blocked");
+        check!(blocked.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+        assert_eq!(word(&blocked.clone().minutes_later(3).plan()), Some("withdrawn"));
+        let known = blocked.with(|w| {
+            w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
+        });
+        assert_eq!(word(&known.minutes_later(2).plan()), Some("emptying"));
+    }
+}
