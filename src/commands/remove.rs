@@ -290,6 +290,11 @@ pub(super) mod tests {
         gone.kube.daemons.remove(&ONE);
         let why = wrong(ONE, &gone);
         assert!(why.contains("it has no Deployment") && why.ends_with(" [not-removable]"), "{why}");
+        let mut held = seen();
+        let label = "label ceph.rook.io/do-not-reconcile=true".to_owned();
+        held.kube.daemons.get_mut(&ONE).unwrap().managed_externally = Some(label);
+        let why = wrong(ONE, &held);
+        assert!(why.contains("it has the label ceph.rook.io/do-not-reconcile=true: "), "{why}");
         let mut directory = seen();
         directory.kube.daemons.get_mut(&ONE).unwrap().data_dir = Some("/var/lib/rook/osd1".to_owned());
         let marking = Wanted { disk: DiskAfter::Mark, keep_id: false, node: None };

@@ -32,7 +32,14 @@ pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
         Some(_) if keep_id && is_up => {
             "it is up, and only an OSD that is dead is replaced under its id. Stop it, or migrate it in place".to_owned()
         }
-        Some(_) => return Gate::Open,
+        Some(daemon) => match &daemon.managed_externally {
+            None => return Gate::Open,
+            Some(what) => format!(
+                "it has the {what}: Rook replaces it, or a person keeps it as it is. Remove that from its Deployment {} \
+                 first",
+                daemon.name
+            ),
+        },
     };
     Gate::Shut(Reason::NotRemovable { osd, why })
 }
@@ -46,7 +53,10 @@ pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
     let of_node = requests.iter().filter(|(_, request)| node.is_some() && request.node.as_ref() == node);
     let stands = |osd: OsdId, request: &RemovalRequest| {
         let slot = view.slot(osd).filter(|slot| slot.fsid == Some(request.fsid));
-        slot.is_some() && view.selects(osd) && view.ledger.refused(osd, &view.policy.run).is_none()
+        slot.is_some()
+            && view.selects(osd)
+            && view.ledger.refused(osd, &view.policy.run).is_none()
+            && removable(osd, request.keep_id, view.seen) == Gate::Open
     };
     let others = of_node.filter(|(other, request)| stands(**other, request)).map(|(other, _)| *other);
     others.chain([osd]).collect()

@@ -48,7 +48,9 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded))
         || unrequested::stands(record, view);
     let is_same = view.daemon(record.osd).is_some_and(|daemon| {
-        daemon.uid == record.deployment && daemon.data_dir.as_ref() == record.removed_directory()
+        daemon.uid == record.deployment
+            && daemon.managed_externally.is_none()
+            && daemon.data_dir.as_ref() == record.removed_directory()
     });
     view.policy.finishes_removals() && !gate::is_cancelled(view) && stands && is_same && !revived
 }

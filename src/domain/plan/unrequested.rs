@@ -52,9 +52,7 @@ pub(super) fn cause(osd: OsdId, view: View<'_>) -> Option<Cause> {
         return None;
     }
     let slot = view.slot(osd).filter(|slot| slot.state == SlotState::Exists)?;
-    // Rook replaces the OSD, or a person keeps it from Rook.
-    let is_theirs = view.daemon(osd).is_some_and(|daemon| daemon.managed_externally.is_some());
-    if is_theirs || gate::removable(osd, false, view.seen) != Gate::Open {
+    if gate::removable(osd, false, view.seen) != Gate::Open {
         return None;
     }
     if is_out_for_long(slot, view) {

@@ -38,17 +38,17 @@ fn set_weight(weight: f64) -> impl Fn(&mut World) {
 }
 
 /// Returns a world in which the OSD has CRUSH weight 0, and its PGs are still on it.
-fn dropped(disk: DiskAfter) -> World {
+pub(super) fn dropped(disk: DiskAfter) -> World {
     proven(disk).saved("emptying").with(set_weight(0.0)).saved("marked-out")
 }
 
 /// Returns a world in which no PG needs the OSD, and Ceph agrees.
-fn emptied(disk: DiskAfter) -> World {
+pub(super) fn emptied(disk: DiskAfter) -> World {
     let world = dropped(disk).with(moved).saved("emptied").minutes_later(1);
     world.with(|w| w.seen.ceph.safe_to_destroy = [(OSD, true)].into())
 }
 
-fn stopped(disk: DiskAfter) -> World {
+pub(super) fn stopped(disk: DiskAfter) -> World {
     let mut world = emptied(disk).saved("stop").with_flags_set(OSD).fenced(OSD);
     let id = world.record(OSD).id.clone();
     let daemon = world.daemon(OSD);

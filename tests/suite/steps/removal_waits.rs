@@ -3,7 +3,7 @@
 use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
-use super::removal::{proven, requested};
+use super::removal::{dropped, emptied, proven, requested, stopped};
 use super::*;
 
 /// An OSD that is as declared.
@@ -64,4 +64,44 @@ fn record_whose_forecast_stays_unknown_is_withdrawn() {
         });
         assert_eq!(word(&known.minutes_later(2).plan()), Some("emptying"));
     }
+}
+
+#[test]
+fn osd_that_a_person_or_rook_holds_is_not_removed() {
+    let held = |w: &mut World| {
+        w.daemon(OSD).managed_externally = Some("label ceph.rook.io/do-not-reconcile=true".to_owned());
+    };
+    check!(
+        requested(DiskAfter::Wipe).with(held).plan(),
+        Next::Finished(s) if s.refused.iter().any(|(osd, why)| *osd == OSD && why.contains("do-not-reconcile"))
+    );
+    assert_eq!(word(&proven(DiskAfter::Wipe).with(held).plan()), Some("withdrawn"));
+    let intended = || emptied(DiskAfter::Wipe).saved("stop").with_flags_set(OSD).fenced(OSD);
+    for world in [dropped(DiskAfter::Wipe), emptied(DiskAfter::Wipe), intended()] {
+        let weight = world.ledger.records[&OSD].crush.weight;
+        let kept = world.with(held);
+        check!(kept.clone().plan(), Next::Do(Act::Ceph(CephAct::RestoreWeight { osd: OSD, .. })));
+        let restored = kept.with(|w| w.slot(OSD).crush.as_mut().unwrap().weight = weight);
+        assert_eq!(word(&restored.plan()), Some("withdrawn"));
+    }
+    // After the stop the data is given up already.
+    check!(
+        stopped(DiskAfter::Wipe).with(held).plan(),
+        Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. }))
+    );
+}
+
+#[test]
+fn osd_of_a_node_that_is_held_is_not_counted_as_leaving() {
+    let of_node = requested(DiskAfter::Wipe).with(|w| {
+        w.policy.select.clear();
+        for osd in [OSD, CONFORMING] {
+            let request = RemovalRequest::of(w.slot(osd).fsid.unwrap());
+            let node = Some(NodeName("h1".to_owned()));
+            w.seen.kube.requests.removals.insert(osd, RemovalRequest { node, ..request });
+        }
+    });
+    assert_eq!(removable(&of_node), [OSD, CONFORMING].into());
+    let held = of_node.with(|w| w.daemon(CONFORMING).managed_externally = Some("label x=y".to_owned()));
+    assert_eq!(removable(&held), [OSD].into());
 }
