@@ -99,6 +99,7 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::NotEmptied { .. }
         | Saving::Emptying
         | Saving::EmptyingProgress { .. }
+        | Saving::EmptyingHeldUp { .. }
         | Saving::Emptied
         | Saving::StopIntentCleared
         | Saving::Purged

@@ -2,12 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::gate::names;
+use crate::domain::gate::{names, state_text};
 use crate::domain::observation::{Observation, Pg};
 use crate::domain::osd::{OsdId, PgId};
 
 /// Flags of the osdmap without which no data moves.
 const FLAGS: [&str; 4] = ["norecover", "nobackfill", "norebalance", "pause"];
+
+/// Returns what holds up data that leaves these OSDs, although nothing is wrong with its move: a flag of the
+/// osdmap, which a person set, or PGs that Ceph recovers first.
+pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
+    if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
+        return Some(format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}"));
+    }
+    let is_first = |pg: &Pg| {
+        let is_at_work = pg.state.contains("recovering") || pg.state.contains("backfilling");
+        is_at_work && (pg.degraded > 0 || !osds.iter().any(|osd| pg.is_on(*osd)))
+    };
+    let (id, pg) = seen.ceph.pgs.iter().find(|(_, pg)| is_first(pg))?;
+    Some(format!("Ceph recovers other data first, for example PG {id} ({})", state_text(pg)))
+}
 
 /// Returns the cause of the stalled backfill or emptying of an OSD, and what to do.
 ///

@@ -47,6 +47,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::Emptying
         | Saving::MarkedOut
         | Saving::EmptyingProgress { .. }
+        | Saving::EmptyingHeldUp { .. }
         | Saving::Upmaps
         | Saving::Closed => true,
         Saving::Record
@@ -112,6 +113,9 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::Emptying => "it is marked out next, so that it is emptied",
         Saving::MarkedOut => "its data moves to other OSDs",
         Saving::EmptyingProgress { bytes } => return format!("{} left on it", size(*bytes)),
+        Saving::EmptyingHeldUp { why } => {
+            return format!("its data does not move, and this time does not count as a stall: {why}");
+        }
         Saving::Emptied => "its data is on other OSDs",
         Saving::StopIntentCleared => {
             "its stop is postponed; what was prepared for it is restored, and the OSD stays empty"

@@ -22,6 +22,9 @@ pub struct Emptying {
     pub out_since: Option<DateTime<Utc>>,
     /// Least bytes that PGs still had on it, and when that was first observed.
     pub least: Option<(u64, DateTime<Utc>)>,
+    /// Fewest PGs that were still on it by then. None in data of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_pgs: Option<u64>,
     /// When it was first observed without any PG.
     pub emptied_at: Option<DateTime<Utc>>,
 }

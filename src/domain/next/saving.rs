@@ -41,6 +41,12 @@ pub enum Saving {
         /// bytes left
         bytes: u64,
     },
+    /// Something holds up the data of an OSD that is emptied: the time of a stall begins again.
+    #[strum(serialize = "emptying-held-up")]
+    EmptyingHeldUp {
+        /// what holds it up
+        why: String,
+    },
     /// No PG needs the OSD any more.
     Emptied,
     /// The record is given up before its stop: the OSD can't be emptied.
@@ -183,6 +189,7 @@ impl Saving {
             | Self::Emptying
             | Self::MarkedOut
             | Self::EmptyingProgress { .. }
+            | Self::EmptyingHeldUp { .. }
             | Self::Emptied
             | Self::NotEmptied { .. }
             | Self::StopIntentCleared

@@ -25,7 +25,8 @@ use crate::domain::temporary::marked_out;
 
 /// Minutes without less data on the OSD after which it is given up.
 ///
-/// A slow move is none: a disk of 8 TB takes days. But an hour without one object that moved has a cause.
+/// A slow move is none: a disk of 8 TB takes days. But an hour without one object that moved has a cause. The
+/// time in which a flag or another recovery holds up the move does not count.
 pub const STALLED_MINUTES: i64 = 60;
 
 /// Minutes between two saves of a move that is slower than a tenth in that time.
@@ -60,6 +61,7 @@ impl Step<'_> {
                 change(record.empty.as_mut(), |empty| {
                     empty.out_since = Some(self.view.seen.at);
                     empty.least = Some((empty.bytes, self.view.seen.at));
+                    empty.least_pgs = Some(empty.pgs.len() as u64);
                 });
             }),
             (true, Some(_)) => self.wait_until_empty(empty),
@@ -199,24 +201,37 @@ impl Step<'_> {
         if pgs.is_empty() && empty.emptied_at.is_none() {
             return self.save(Saving::Emptied, |record| {
                 change(record.empty.as_mut(), |empty| {
-                    (empty.emptied_at, empty.least) = (Some(now), Some((0, now)));
+                    (empty.emptied_at, empty.least, empty.least_pgs) = (Some(now), Some((0, now)), Some(0));
                 });
             });
         }
         let Some((least, since)) = empty.least else { return Next::Wait(Wait::FreshView) };
+        let fewest = empty.least_pgs.unwrap_or(empty.pgs.len() as u64);
         let is_time = (now - since).num_minutes() >= SAVED_MINUTES;
-        if bytes < least - least / 10 || (bytes < least && is_time) {
+        let is_less = |now: u64, before: u64| now < before - before / 10 || (now < before && is_time);
+        // Clients may write more than has moved.
+        let count = pgs.len() as u64;
+        if is_less(bytes, least) || is_less(count, fewest) {
             return self.save(Saving::EmptyingProgress { bytes }, |record| {
-                change(record.empty.as_mut(), |empty| empty.least = Some((bytes, now)));
+                change(record.empty.as_mut(), |empty| {
+                    (empty.least, empty.least_pgs) = (Some((bytes.min(least), now)), Some(count.min(fewest)));
+                });
+            });
+        }
+        let held_up = if pgs.is_empty() { None } else { stall::held_up(&self.leaving(), self.view.seen) };
+        if let Some(why) = held_up.clone().filter(|_| is_time) {
+            // The time of the stall begins again.
+            return self.save(Saving::EmptyingHeldUp { why }, |record| {
+                change(record.empty.as_mut(), |empty| empty.least = Some((least, now)));
             });
         }
         // OSDs that leave together share the places at which they wait.
         let moved = self.siblings().filter_map(|(record, _)| Some(record.empty.as_ref()?.least?.1));
         let moved_at = moved.chain([since]).max().unwrap_or(since);
-        if !pgs.is_empty() && (now - moved_at).num_minutes() >= STALLED_MINUTES {
+        let is_stalled = held_up.is_none() && (now - moved_at).num_minutes() >= STALLED_MINUTES;
+        if !pgs.is_empty() && is_stalled {
             return self.quarantine(format!(
-                "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {} PGs are on it. {}",
-                pgs.len(),
+                "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {count} PGs are on it. {}",
                 stall::cause(osd, self.view.seen)
             ));
         }
@@ -226,7 +241,12 @@ impl Step<'_> {
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
-        Next::Wait(Wait::Emptying { osd, pgs: pgs.len() as u64, bytes, elsewhere, flags })
+        Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags })
+    }
+
+    /// Returns the OSD, and those that leave together with it.
+    fn leaving(&self) -> BTreeSet<OsdId> {
+        self.siblings().map(|(record, _)| record.osd).chain([self.record.osd]).collect()
     }
 
     fn lacks_elsewhere(&self) -> Option<PgId> {

@@ -155,6 +155,53 @@ fn osd_that_does_not_become_empty_is_quarantined_and_marked_in() {
     check!(goes_on.plan(), Next::Wait(Wait::Emptying { .. }));
 }
 
+/// Moves one PG of the OSD to another OSD.
+fn one_moved(w: &mut World) {
+    let pg = w.seen.ceph.pgs.values_mut().find(|pg| pg.up.contains(&OSD)).unwrap();
+    let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
+    pg.up = pg.up.iter().map(|osd| if *osd == OSD { free } else { *osd }).collect();
+    pg.acting = pg.up.clone();
+}
+
+#[test]
+fn fewer_pgs_are_progress_although_clients_write_more() {
+    let written = |w: &mut World| {
+        w.seen.ceph.pgs.values_mut().for_each(|pg| pg.bytes = 2 * (pg.bytes + GIB));
+    };
+    let moved = marked_out().minutes_later(59).with(one_moved).with(written).saved("emptying-progress");
+    check!(moved.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
+    assert!(quarantine(&moved.clone().minutes_later(60).plan()).is_some());
+    // A ledger of an earlier version has no number of PGs.
+    let earlier = marked_out().minutes_later(59).with(one_moved).with(written).with(|w| {
+        w.record(OSD).empty.as_mut().unwrap().least_pgs = None;
+    });
+    assert_eq!(word(&earlier.plan()), Some("emptying-progress"));
+    assert!(quarantine(&marked_out().with(written).minutes_later(60).plan()).is_some());
+}
+
+#[test]
+fn emptying_that_a_flag_or_another_recovery_holds_up_is_no_stall() {
+    type Change<'a> = &'a dyn Fn(&mut World);
+    let elsewhere = |w: &mut World, state: &str| {
+        let pg = w.seen.ceph.pgs.values_mut().find(|pg| !pg.is_on(OSD)).unwrap();
+        (pg.state, pg.degraded) = (states(state), pg.objects);
+    };
+    let flagged: Change<'_> = &|w| w.seen.ceph.flags = ["nobackfill".to_owned()].into();
+    let recovers: Change<'_> = &|w| elsewhere(w, "active+undersized+degraded+remapped+backfilling");
+    for change in [flagged, recovers] {
+        let pgs = marked_out().seen.ceph.pgs.clone();
+        let held = marked_out().with(change).minutes_later(9);
+        check!(held.clone().plan(), Next::Wait(Wait::Emptying { .. }));
+        let saved = held.minutes_later(60).saved("emptying-held-up");
+        let over = saved.with(|w| (w.seen.ceph.flags, w.seen.ceph.pgs) = ([].into(), pgs));
+        check!(over.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
+        assert!(quarantine(&over.minutes_later(60).plan()).is_some());
+    }
+    // PGs that only wait hold up nothing.
+    let waiting = marked_out().with(|w| elsewhere(w, "active+undersized+degraded+remapped+backfill_wait"));
+    assert!(quarantine(&waiting.minutes_later(60).plan()).is_some());
+}
+
 #[test]
 fn pause_holds_up_the_stop_and_not_the_emptying() {
     let paused = || controlled(ControlKind::Pause);
