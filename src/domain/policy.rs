@@ -238,9 +238,17 @@ pub struct Policy {
 impl Policy {
     /// Returns whether the owner selects the OSD for this run by its number, and by the approved plan.
     pub fn selects(&self, osd: OsdId) -> bool {
-        let is_in_plan = self.approval.as_ref().is_none_or(|plan| plan.lines.of_osd(osd).is_some());
-        let is_selected = self.select.is_empty() || self.select.contains(&osd);
-        is_in_plan && is_selected && !self.skip.contains(&osd)
+        self.names(osd) && self.has_in_plan(osd)
+    }
+
+    /// Returns whether the owner selects the OSD for this run by its number.
+    pub fn names(&self, osd: OsdId) -> bool {
+        (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)
+    }
+
+    /// Returns whether the approved plan has the OSD; true if no plan was approved.
+    pub fn has_in_plan(&self, osd: OsdId) -> bool {
+        self.approval.as_ref().is_none_or(|plan| plan.lines.of_osd(osd).is_some())
     }
 
     /// Returns whether this run creates new OSDs.

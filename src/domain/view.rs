@@ -31,8 +31,15 @@ impl<'a> View<'a> {
 
     /// Returns whether the owner selects the OSD for this run: by number, host, device class and plan.
     pub fn selects(self, osd: OsdId) -> bool {
+        self.policy.has_in_plan(osd) && self.selects_to_remove(osd)
+    }
+
+    /// Returns whether the owner selects the OSD for a removal by this run: by number, host and device class.
+    ///
+    /// A plan has no removals. A request, or the switch of a run, is the approval of a removal.
+    pub fn selects_to_remove(self, osd: OsdId) -> bool {
         let Policy { hosts, device_classes, .. } = self.policy;
-        self.policy.selects(osd)
+        self.policy.names(osd)
             && (hosts.is_empty() || hosts.iter().any(|host| self.is_on_host(osd, host)))
             && (device_classes.is_empty()
                 || device_classes.iter().any(|class| self.has_device_class(osd, class)))

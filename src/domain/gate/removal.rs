@@ -54,7 +54,7 @@ pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
     let stands = |osd: OsdId, request: &RemovalRequest| {
         let slot = view.slot(osd).filter(|slot| slot.fsid == Some(request.fsid));
         slot.is_some()
-            && view.selects(osd)
+            && view.selects_to_remove(osd)
             && view.ledger.refused(osd, &view.policy.run).is_none()
             && removable(osd, request.keep_id, view.seen) == Gate::Open
     };

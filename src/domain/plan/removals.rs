@@ -179,7 +179,7 @@ fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, RemovalRequest)> {
     let others = unrequested::all(view).into_iter().map(|(osd, _, request)| (osd, request));
     let others = others.filter(move |(osd, _)| view.removal_request(*osd).is_none());
     let all = requested.chain(others);
-    all.filter(move |(osd, _)| view.selects(*osd) && !view.ledger.records.contains_key(osd))
+    all.filter(move |(osd, _)| view.selects_to_remove(*osd) && !view.ledger.records.contains_key(osd))
 }
 
 /// Returns the gate of one OSD.

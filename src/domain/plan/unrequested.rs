@@ -48,7 +48,10 @@ fn migrated(view: View<'_>) -> Vec<(OsdId, Class)> {
 /// Returns why a switch of this run removes the OSD; `None` if none does.
 pub(super) fn cause(osd: OsdId, view: View<'_>) -> Option<Cause> {
     let policy = view.policy;
-    if !policy.removes() || !(policy.drop_directories || policy.remove_out.is_some()) || !view.selects(osd) {
+    if !policy.removes()
+        || !(policy.drop_directories || policy.remove_out.is_some())
+        || !view.selects_to_remove(osd)
+    {
         return None;
     }
     let slot = view.slot(osd).filter(|slot| slot.state == SlotState::Exists)?;
@@ -101,10 +104,12 @@ pub(super) fn stands(record: &Record, view: View<'_>) -> bool {
     }
     match removal.cause {
         Cause::Request => false,
-        Cause::Out => policy.remove_out.is_some() && view.selects(record.osd),
+        Cause::Out => policy.remove_out.is_some() && view.selects_to_remove(record.osd),
         Cause::Directory => {
             let has_none = !matches!(directory_disk::known_disk(record.osd, view), Some(Ok(_)));
-            drops_directories(view) && view.selects(record.osd) && passes(Guard::NoDiskForDirectory, has_none)
+            drops_directories(view)
+                && view.selects_to_remove(record.osd)
+                && passes(Guard::NoDiskForDirectory, has_none)
         }
     }
 }

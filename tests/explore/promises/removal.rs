@@ -220,7 +220,7 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
     };
     let requests = kube.requests.removals.iter().filter(|(osd, request)| serves(osd, request.fsid));
     let by_switch = world.ceph.slots.keys().copied().filter(|osd| is_due_by_switch(world, *osd, policy));
-    let due = requests.map(|(osd, _)| *osd).chain(by_switch).filter(|osd| policy.selects(*osd));
+    let due = requests.map(|(osd, _)| *osd).chain(by_switch).filter(|osd| policy.names(*osd));
     due.filter(|osd| !ledger.records.contains_key(osd) && ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| matches!(world.removable(&[*osd].into()), Emptiable::Yes { .. }))
         .collect()

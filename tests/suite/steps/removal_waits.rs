@@ -1,7 +1,12 @@
 //! What a removal waits for, and for how long: no wait of one OSD holds up the others without end.
 
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::approval::{Approval, PlanLines};
 use osd_migrate::domain::observation::Emptiable;
-use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::{Cause, DiskAfter, RemovalRequest};
 
 use super::removal::{dropped, emptied, proven, requested, stopped};
 use super::*;
@@ -104,4 +109,32 @@ fn osd_of_a_node_that_is_held_is_not_counted_as_leaving() {
     assert_eq!(removable(&of_node), [OSD, CONFORMING].into());
     let held = of_node.with(|w| w.daemon(CONFORMING).managed_externally = Some("label x=y".to_owned()));
     assert_eq!(removable(&held), [OSD].into());
+}
+
+/// Checks that a request needs no line in a plan, which has none for OSDs that are removed.
+#[test]
+fn run_with_an_approved_plan_removes_requested_osds() {
+    type Change = fn(&mut World);
+    let approved = |w: &mut World| {
+        let lines = PlanLines::new(BTreeMap::default(), BTreeSet::default());
+        w.policy.approval = Some(Approval { hash: lines.hash(), lines });
+    };
+    let world = requested(DiskAfter::Wipe).with(approved);
+    assert!(world.clone().saved("record").ledger.records[&OSD].is_removal());
+    assert_eq!(word(&dropped(DiskAfter::Wipe).with(approved).minutes_later(60).plan()), Some("quarantine"));
+    // The other selectors count.
+    let others: [Change; 2] =
+        [|w| w.policy.select = [FILESTORE].into(), |w| w.policy.skip = [OSD, FILESTORE].into()];
+    for other in others {
+        check!(world.clone().with(other).plan(), Next::Finished(_));
+    }
+    // The switch is an approval, too.
+    let out = World::new().with(approved).with(|w| {
+        (w.policy.removals, w.policy.remove_out) = (true, Some(TimeDelta::minutes(60)));
+        let since = w.seen.at - TimeDelta::minutes(61);
+        let slot = w.slot(OSD);
+        (slot.up, slot.is_in, slot.down_since) = (false, false, Some(since));
+    });
+    let all = plan::unrequested_removals(out.view());
+    assert!(matches!(all.as_slice(), [(OSD, Cause::Out, _)]), "{all:?}");
 }
