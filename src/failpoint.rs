@@ -7,6 +7,7 @@
 //! | `save-<word>` | the runner decided to save (`save-record`, ...; words of `Saving`), wrote nothing yet |
 //! | `<act>` | the runner decided on an act (`back-up`, `agent-inspect`, ...), did nothing of it yet |
 //! | `late-<act>` | the same act, after the read of the ledger with which each act starts |
+//! | `placed-<act>` | `mark-out` or `drop-weight`, after the forecast, before the record is read again |
 //! | `open` | the agent found the disk and its content, before it opens the disk exclusively |
 //! | `wipe` | the agent opened the disk exclusively and proved it again, before the first write |
 //! | `pieces` | the agent wrote its tombstone, before it clears the OSD's parts on other devices |

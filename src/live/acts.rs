@@ -3,32 +3,30 @@
 use std::sync::Arc;
 
 use crate::ceph::{Ceph, CephError};
-use crate::domain::act::{CephAct, DataPrecondition, KubeAct, NodeAct};
+use crate::domain::act::{CephAct, Check, DataPrecondition, KubeAct, NodeAct};
 use crate::live::adapter::Live;
 use crate::live::failure::kube_failure;
 use crate::ports::Failure;
 
 impl Live {
     pub(super) async fn act_on_ceph(&mut self, act: &CephAct) -> Result<(), Failure> {
-        if let CephAct::SetOsdFlags { osd, record, .. } = act {
-            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+        for check in act.checks() {
+            match check {
+                Check::Open { osd, record } => {
+                    self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
+                }
+                Check::Place { osd, weightless, accepted } => {
+                    self.expect_place(osd, weightless, accepted).await?;
+                    #[cfg(feature = "failpoint")]
+                    crate::failpoint::pause_before("placed-", &crate::domain::act::Act::Ceph(act.clone()));
+                }
+            }
         }
         if let CephAct::Destroy { osd, stopped_for, precondition, .. } = act {
             if let Some(record) = stopped_for {
                 self.k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
             }
             self.still_allowed(precondition.as_ref()).await?;
-        }
-        if let CephAct::MarkOut { osd, record, accepted, .. } = act {
-            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-            self.expect_emptiable(*osd, accepted).await?;
-        }
-        if let CephAct::DropWeight { osd, record, together, accepted, .. } = act {
-            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-            self.expect_removable(*osd, together, accepted).await?;
-        }
-        if let CephAct::Purge { osd, record } | CephAct::RemoveHost { osd, record, .. } = act {
-            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
         }
         if act.needs_same_ledger() {
             self.k8s.expect_ledger().await.map_err(kube_failure)?;

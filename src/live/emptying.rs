@@ -50,25 +50,21 @@ impl Live {
         Ok(forecast(&placement, &space, ceph).emptiable())
     }
 
-    /// Checks right before an OSD is marked out that the PGs allow it, and that its data finds a place.
+    /// Checks before an OSD is marked out, or these OSDs get CRUSH weight 0, that the PGs allow it, and that
+    /// the data finds a place.
     ///
     /// A runner may have been frozen since the decision.
-    pub(super) async fn expect_emptiable(&mut self, osd: OsdId, accepted: &Accepted) -> Result<(), Failure> {
-        let ceph = self.clean_for(osd, accepted).await?;
-        let answer = self.emptiable(osd, &ceph).await?;
-        dropped_if(osd, answer)
-    }
-
-    /// Checks right before the CRUSH weight of an OSD is set to 0 that the PGs allow it, and that its data
-    /// finds a place.
-    pub(super) async fn expect_removable(
+    pub(super) async fn expect_place(
         &mut self,
         osd: OsdId,
-        together: &BTreeSet<OsdId>,
+        weightless: Option<&BTreeSet<OsdId>>,
         accepted: &Accepted,
     ) -> Result<(), Failure> {
         let ceph = self.clean_for(osd, accepted).await?;
-        let answer = self.removable(together, &ceph).await?;
+        let answer = match weightless {
+            None => self.emptiable(osd, &ceph).await?,
+            Some(osds) => self.removable(osds, &ceph).await?,
+        };
         dropped_if(osd, answer)
     }
 

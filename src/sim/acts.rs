@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::act::{Act, CephAct, DataPrecondition, Deploy, KubeAct, NodeAct};
+use crate::domain::act::{Act, CephAct, Check, DataPrecondition, Deploy, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
@@ -32,6 +32,14 @@ pub(super) fn refuse<T>(why: &str) -> Result<T, String> {
     Err(why.to_owned())
 }
 
+/// Returns the checks of an act before its command is sent.
+pub(super) fn checks(act: &Act) -> Vec<Check<'_>> {
+    match act {
+        Act::Ceph(act) => act.checks(),
+        Act::Kube(_) | Act::Node(_) => Vec::new(),
+    }
+}
+
 impl World {
     /// Does one act completely.
     pub fn act(&mut self, act: &Act) -> Done {
@@ -51,8 +59,26 @@ impl World {
     }
 
     /// Does one act that read the world earlier: the runner may have been suspended in between.
-    #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
+        for check in checks(act) {
+            self.check(check)?;
+        }
+        self.act_checked(act, writes, read)
+    }
+
+    /// Checks what an act on Ceph asks for before its command is sent.
+    pub(super) fn check(&self, check: Check<'_>) -> Result<(), String> {
+        match check {
+            Check::Open { osd, record } => self.expect_open(osd, record),
+            Check::Place { osd, weightless: _, accepted } => {
+                self.still_allowed(Some(&DataPrecondition::CleanFor { osd, accepted: accepted.clone() }))
+            }
+        }
+    }
+
+    /// Does one act whose checks have passed.
+    #[expect(clippy::too_many_lines, reason = "one arm for each act")]
+    pub(super) fn act_checked(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
             Act::Kube(KubeAct::BackUp { osd, record, deployment, generation }) => {
                 self.keep(*osd, record, deployment, *generation)
@@ -82,8 +108,8 @@ impl World {
             Act::Ceph(CephAct::UnsetFastRecovery { options }) => {
                 Ok(self.recovery_options(options, false, writes))
             }
-            Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record, noout, noin }) => {
-                self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
+            Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record: _, noout, noin }) => {
+                self.set_osd_flags(*osd, (*fsid, *up), (*noout, *noin))
             }
             Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin }) => {
                 self.unset_osd_flags(*osd, (*noout, *noin), writes);
@@ -93,11 +119,9 @@ impl World {
                 let precondition = DataPrecondition::before_stop(*osd, accepted, *emptied);
                 self.stop(*osd, (*fsid, *up), record, (deployment, *generation), &precondition)
             }
-            Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, record, accepted }) => {
-                self.mark_out(*osd, (*fsid, *up_from), record, accepted)
-            }
-            Act::Ceph(CephAct::DropWeight { osd, fsid, up_from, record, weight, together: _, accepted }) => {
-                self.drop_weight(*osd, (*fsid, *up_from, *weight), record, accepted)
+            Act::Ceph(CephAct::MarkOut { osd, fsid, up_from, .. }) => self.mark_out(*osd, *fsid, *up_from),
+            Act::Ceph(CephAct::DropWeight { osd, fsid, up_from, weight, .. }) => {
+                self.drop_weight(*osd, *fsid, *up_from, *weight)
             }
             Act::Ceph(CephAct::RestoreWeight { osd, fsid, weight }) => {
                 if !expect::to_restore_weight(self.ceph.slots.get(osd), *fsid) {
@@ -106,8 +130,8 @@ impl World {
                 self.crush_reweight(*osd, *weight);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Ceph(CephAct::Purge { osd, record }) => self.purge(*osd, record),
-            Act::Ceph(CephAct::RemoveHost { osd, record, host }) => self.remove_host(*osd, record, host),
+            Act::Ceph(CephAct::Purge { osd, .. }) => self.purge(*osd),
+            Act::Ceph(CephAct::RemoveHost { osd, host, .. }) => self.remove_host(*osd, host),
             Act::Kube(KubeAct::DropRequest { osd, fsid }) => {
                 if self.kube.requests.of(*osd, *fsid).is_some() {
                     self.kube.requests.removals.remove(osd);

@@ -1,13 +1,10 @@
 //! Acts on Ceph that need more than one command of `mon`.
 
-use crate::domain::act::DataPrecondition;
 use crate::domain::expect;
 use crate::domain::expect::Lost;
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
-use crate::domain::policy::Accepted;
 use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
 use crate::sim::acts::{Done, refuse};
@@ -18,10 +15,8 @@ impl World {
         &mut self,
         osd: OsdId,
         expected: (Option<OsdFsid>, bool),
-        record: &RecordId,
         flags: (bool, bool),
     ) -> Done {
-        self.expect_open(osd, record)?;
         if !expect::to_set_flags(self.ceph.slots.get(&osd), expected.0, expected.1) {
             return refuse("the slot has another OSD");
         }
@@ -62,42 +57,23 @@ impl World {
         Vec::new()
     }
 
-    pub(super) fn mark_out(
-        &mut self,
-        osd: OsdId,
-        (fsid, up_from): (OsdFsid, Epoch),
-        record: &RecordId,
-        accepted: &Accepted,
-    ) -> Done {
-        self.expect_open(osd, record)?;
+    pub(super) fn mark_out(&mut self, osd: OsdId, fsid: OsdFsid, up_from: Epoch) -> Done {
         if !expect::to_mark_out(self.ceph.slots.get(&osd), fsid, up_from) {
             return refuse("it is not up and in with that fsid");
         }
-        let precondition = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };
-        self.still_allowed(Some(&precondition))?;
         self.osd_out(osd);
         Ok(vec![Effect::MarkedOut(osd)])
     }
 
-    pub(super) fn drop_weight(
-        &mut self,
-        osd: OsdId,
-        (fsid, up_from, weight): (OsdFsid, Epoch, Weight),
-        record: &RecordId,
-        accepted: &Accepted,
-    ) -> Done {
-        self.expect_open(osd, record)?;
+    pub(super) fn drop_weight(&mut self, osd: OsdId, fsid: OsdFsid, up_from: Epoch, weight: Weight) -> Done {
         if !expect::to_drop_weight(self.ceph.slots.get(&osd), fsid, up_from, weight) {
             return refuse("it is not up with that fsid and CRUSH weight");
         }
-        let precondition = DataPrecondition::CleanFor { osd, accepted: accepted.clone() };
-        self.still_allowed(Some(&precondition))?;
         self.crush_reweight(osd, Weight(0));
         Ok(vec![Effect::MarkedOut(osd)])
     }
 
-    pub(super) fn purge(&mut self, osd: OsdId, record: &RecordId) -> Done {
-        self.expect_open(osd, record)?;
+    pub(super) fn purge(&mut self, osd: OsdId) -> Done {
         let Some(slot) = self.ceph.slots.get(&osd) else { return Ok(Vec::new()) };
         if !expect::to_purge(slot) {
             return refuse("the slot is not destroyed");
@@ -107,8 +83,7 @@ impl World {
     }
 
     /// Removes an empty CRUSH host.
-    pub(super) fn remove_host(&mut self, osd: OsdId, record: &RecordId, host: &str) -> Done {
-        self.expect_open(osd, record)?;
+    pub(super) fn remove_host(&mut self, osd: OsdId, host: &str) -> Done {
         self.crush_rm(host).map_err(|error| error.to_string())?;
         Ok(vec![Effect::Small(osd)])
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::domain::act::{Act, KubeAct, NodeAct};
+use crate::domain::act::{Act, Check, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
 use crate::domain::ledger::Ledger;
@@ -21,6 +21,7 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
+use crate::sim::acts::checks;
 use crate::sim::course::Sim;
 use crate::sim::world::World;
 
@@ -54,6 +55,8 @@ pub enum Side {
     Before,
     /// The runner has read the ledger for the last time, and has not acted yet.
     Late,
+    /// Ceph has computed a forecast for the act, which takes minutes in a large cluster.
+    Placed,
     /// The call is done.
     Done,
 }
@@ -183,6 +186,12 @@ impl Cluster for Runner {
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
+        for check in checks(act) {
+            self.sim.borrow().world.check(check).map_err(passing)?;
+            if matches!(check, Check::Place { .. }) {
+                self.point(Call::Act(act), Side::Placed).await;
+            }
+        }
         let is_checked_late = match act {
             Act::Kube(KubeAct::BackUp { .. })
             | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. }) => true,

@@ -5,6 +5,7 @@
 
 mod ceph;
 mod kept;
+mod check;
 mod kubernetes;
 mod node;
 mod precondition;
@@ -13,6 +14,7 @@ mod subject;
 use serde::Serialize;
 
 pub use ceph::CephAct;
+pub use check::Check;
 pub use kubernetes::{Deploy, Fresh, KubeAct, SourceDeployment};
 pub use node::NodeAct;
 pub use precondition::DataPrecondition;

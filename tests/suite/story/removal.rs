@@ -6,9 +6,10 @@ use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::observation::{Control, ControlKind};
 use osd_migrate::domain::osd::{NodeName, OsdId, Weight};
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::policy::{Empty, Policy};
 use osd_migrate::domain::removal::DiskAfter;
 use osd_migrate::run::End;
+use osd_migrate::sim::ports::Side;
 use osd_migrate::sim::{World, example};
 
 use super::freeze::{BEFORE, LATE, at_each_point};
@@ -247,6 +248,37 @@ fn withdrawn_request_keeps_the_osd_with_its_weight() {
     assert!(slot.up && slot.is_in);
     assert_eq!(weight(&sim.world), weight(&six()));
     assert_no_leftovers(&sim);
+}
+
+/// Checks a runner that is frozen after its forecast, while another one closes the record.
+///
+/// The forecast takes minutes in a large cluster.
+#[test]
+fn data_of_a_closed_record_is_not_moved_after_a_late_forecast() {
+    let emptied = || {
+        let world = requested().sim.borrow().world.clone();
+        let policy = Policy { empty: Empty::All, skip: [FILESTORE].into(), ..Policy::default() };
+        let play = Play::with_policy(world, policy, 1);
+        play.sim.borrow_mut().world.kube.requests.removals.clear();
+        play
+    };
+    for (play, control) in [(requested(), None), (emptied(), Some(ControlKind::Cancel))] {
+        let mut frozen = play.start(Some(Box::new(|_, side, _| side == Side::Placed)));
+        assert_eq!(frozen.go_on(), None, "it must freeze");
+        frozen.runner.is_taken_for_gone();
+        {
+            let world = &mut play.sim.borrow_mut().world;
+            world.kube.requests.removals.clear();
+            world.kube.control = control.map(|kind| Control { kind, since: None });
+        }
+        assert!(matches!(play.run(), Some(Ok(End::Finished(_)))));
+        assert_no_leftovers(&play.sim.borrow());
+        frozen.runner.thaw();
+        frozen.go_on();
+        let sim = play.sim.borrow();
+        assert!(sim.world.ceph.slots[&OSD].is_in && weight(&sim.world) == weight(&six()));
+        assert_no_leftovers(&sim);
+    }
 }
 
 #[test]
