@@ -84,8 +84,13 @@ fn without_operator(step: &Step<'_>, view: View<'_>) -> Next {
     let gate = Gate::Shut(reason.clone());
     let is_open = |imagined: &Observation| {
         let next = Step::of(step.record, step.facts.wanted, view.imagining(imagined)).next();
-        // The API server is asked last, after the operator is scaled down.
-        let asks = |reason: &Reason| matches!(reason, Reason::AdmissionUnknown { why: None, .. });
+        // The API server, and Ceph for a forecast, are asked last, after the operator is scaled down.
+        let asks = |reason: &Reason| {
+            matches!(
+                reason,
+                Reason::AdmissionUnknown { why: None, .. } | Reason::EmptyingUnknown { why: None, .. }
+            )
+        };
         !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
     };
     let is_about_stop = step.begins();

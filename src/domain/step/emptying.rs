@@ -75,15 +75,14 @@ impl Step<'_> {
             return Next::Wait(Wait::Gate { osd, reason: Reason::Queued { osd: first } });
         }
         let accepted = self.accepted_to_drop();
-        let gate = if self.facts.removal {
-            self.gates_of_removal(&accepted)
-        } else {
+        let mut gate = self.gates_to_drop(&accepted);
+        if !self.facts.removal {
             let admitted = gate::admitted(osd, self.view.seen);
             if let Some(next) = self.give_up_unadmitted(&admitted) {
                 return next;
             }
-            gate::first_of([self.gates_of_emptying(&accepted), admitted])
-        };
+            gate = gate::first_of([gate, admitted]);
+        }
         match gate {
             Gate::Open => {}
             Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
@@ -113,6 +112,11 @@ impl Step<'_> {
         } else {
             CephAct::MarkOut { osd, fsid, up_from, record, accepted }
         }))
+    }
+
+    /// Returns the gate before data moves away, except for the API server's answer.
+    fn gates_to_drop(&self, accepted: &Accepted) -> Gate {
+        if self.facts.removal { self.gates_of_removal(accepted) } else { self.gates_of_emptying(accepted) }
     }
 
     /// Returns the PG states that are accepted before data moves away.
@@ -341,18 +345,30 @@ impl Step<'_> {
 
     /// Returns the OSD that Ceph is asked about before it is marked out.
     pub fn asks_emptiable(&self) -> Option<OsdId> {
-        (self.is_to_be_dropped() && !self.facts.removal).then_some(self.record.osd)
+        (!self.facts.removal && self.lacks_only_its_forecast()).then_some(self.record.osd)
     }
 
     /// Returns the OSDs that Ceph is asked about before the CRUSH weight of this one is set to 0.
     pub fn asks_removable(&self) -> Option<BTreeSet<OsdId>> {
-        let is_asked = self.is_to_be_dropped() && self.facts.removal;
+        let is_asked = self.facts.removal && self.lacks_only_its_forecast();
         is_asked.then(|| gate::removed_together(self.record.osd, self.view))
     }
 
-    fn is_to_be_dropped(&self) -> bool {
-        let is_ahead = self.view.slot(self.record.osd).is_some_and(|slot| !self.record.is_dropped(slot));
-        self.phase == Phase::Emptying && is_ahead && !self.record.closing
+    /// Returns whether data would move away next if the forecast is open.
+    ///
+    /// The forecast of a large cluster takes minutes of processor time, so it is asked for last.
+    fn lacks_only_its_forecast(&self) -> bool {
+        let is_ahead = || self.view.slot(self.record.osd).is_some_and(|slot| !self.record.is_dropped(slot));
+        let is_next = self.phase == Phase::Emptying && !self.record.closing && is_ahead();
+        if !is_next || gate::held(self.view) != Gate::Open || self.stopped_sibling().is_some() {
+            return false;
+        }
+        match self.gates_to_drop(&self.accepted_to_drop()) {
+            Gate::Open => true,
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                matches!(reason, Reason::EmptyingUnknown { .. } | Reason::CannotBeEmptied { .. })
+            }
+        }
     }
 
     /// Returns the OSD about which Ceph is asked whether its data is needed.

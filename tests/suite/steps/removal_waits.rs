@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use osd_migrate::domain::approval::{Approval, PlanLines};
-use osd_migrate::domain::observation::Emptiable;
+use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use osd_migrate::domain::removal::{Cause, DiskAfter, RemovalRequest};
 
 use super::removal::{dropped, emptied, proven, requested, stopped};
@@ -137,4 +137,43 @@ fn run_with_an_approved_plan_removes_requested_osds() {
     });
     let all = plan::unrequested_removals(out.view());
     assert!(matches!(all.as_slice(), [(OSD, Cause::Out, _)]), "{all:?}");
+}
+
+#[test]
+fn forecast_is_asked_for_when_no_other_gate_is_shut() {
+    type Change = fn(&mut World);
+    type Asked = fn(&World) -> BTreeSet<OsdId>;
+    let emptiable = |world: &World| {
+        plan::questions(&world.policy, &world.ledger, &world.seen).emptiable.into_iter().collect()
+    };
+    let asked: [(World, Asked); 2] =
+        [(proven(DiskAfter::Wipe), removable), (super::emptying::proven(), emptiable)];
+    let shut: [Change; 4] = [
+        |w| w.seen.ceph.flags = ["norebalance".to_owned()].into(),
+        |w| w.seen.ceph.health = ["OSD_NEARFULL".to_owned()].into(),
+        |w| w.pg(1).state = states("active+undersized+degraded"),
+        |w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None }),
+    ];
+    for (world, of) in asked {
+        let unasked = world.with(|w| w.seen.ceph.emptiable.clear());
+        assert_eq!(of(&unasked), [OSD].into());
+        for change in shut {
+            assert_eq!(of(&unasked.clone().with(change)), [].into());
+        }
+    }
+}
+
+/// Checks that a running operator of an older Rook does not keep the forecast from being asked for.
+#[test]
+fn operator_is_scaled_down_before_the_forecast_is_asked_for() {
+    let with_an_old_rook = |w: &mut World| {
+        w.policy.scales_operator = true;
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.replicas, operator.pods, operator.generation) = (2, 1, 5);
+        w.seen.ceph.emptiable.clear();
+    };
+    let world = proven(DiskAfter::Wipe).with(with_an_old_rook);
+    assert_eq!(removable(&world), [].into());
+    assert_eq!(word(&world.plan()), Some("operator-scaled"));
+    assert_eq!(word(&super::emptying::proven().with(with_an_old_rook).plan()), Some("operator-scaled"));
 }
