@@ -68,6 +68,10 @@ struct PoolEntry {
     pg_num: u32,
     /// Smaller than `pg_num` while PGs are being merged (16.2.15 to 20.2: `pg_pool_t::pg_num_pending`).
     pg_num_pending: u32,
+    pg_num_target: u32,
+    /// `pgp_num`
+    pg_placement_num: u32,
+    pg_placement_num_target: u32,
     #[serde(default)]
     pg_autoscale_mode: String,
     erasure_code_profile: String,
@@ -134,6 +138,8 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
         name: entry.pool_name,
         pg_num: entry.pg_num,
         merges: entry.pg_num_pending < entry.pg_num,
+        resizes: entry.pg_num != entry.pg_num_target
+            || entry.pg_placement_num != entry.pg_placement_num_target,
         autoscale: match entry.pg_autoscale_mode.as_str() {
             "off" | "warn" => Autoscale::Off,
             _ => Autoscale::On,
@@ -258,6 +264,18 @@ pub(super) mod tests {
             let pool = &map.pools[&pool];
             assert_eq!((pool.name.as_str(), pool.pg_num, pool.size, pool.min_size), ("labpool", 32, 3, 2));
             assert_eq!((pool.data_chunks, pool.autoscale), (None, Autoscale::Off));
+        }
+    }
+
+    #[test]
+    fn pool_whose_number_of_pgs_is_not_as_wanted_changes_it() {
+        let said: serde_json::Value = serde_json::from_slice(&answer("16.2.15", "osd-dump")).unwrap();
+        let pools = |said: &serde_json::Value| parse(said.to_string().as_bytes()).unwrap().pools;
+        assert!(pools(&said).values().all(|pool| !pool.resizes && !pool.merges));
+        for wanted in ["pg_num_target", "pg_placement_num_target"] {
+            let mut changed = said.clone();
+            changed["pools"][0][wanted] = 64.into();
+            assert_eq!(pools(&changed).values().filter(|pool| pool.resizes).count(), 1, "{wanted}");
         }
     }
 

@@ -155,6 +155,11 @@ fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
     let merging =
         Scene::new().with(|scene| scene.ceph.pools.values_mut().for_each(|pool| pool.merges = true));
     assert_eq!(merging.obstacles(), ["pg-count-changing"]);
+    // PGs are split, or `pgp_num` follows in steps.
+    let splitting =
+        Scene::new().with(|scene| scene.ceph.pools.values_mut().for_each(|pool| pool.resizes = true));
+    assert_eq!(splitting.obstacles(), ["pg-count-changing"]);
+    assert!(matches!(splitting.forecast().emptiable(), Emptiable::Unknown(_)));
 }
 
 /// Checks an OSD that came back to PGs whose statistics do not name it yet.

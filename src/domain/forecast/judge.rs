@@ -207,7 +207,7 @@ fn obstacles(
     let down = receivers().filter(|(osd, _)| !ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in));
     let full = receivers().filter_map(|(osd, change)| no_space(placement, *osd, change, space));
     let crowded = receivers().filter(|(_, change)| change.pgs + change.gains > space.limits.pgs as usize);
-    let merging = ceph.pools.values().filter(|pool| pool.merges);
+    let changing = ceph.pools.values().filter(|pool| pool.merges || pool.resizes);
     no_placement(placement, ceph)
         .into_iter()
         .chain(full)
@@ -219,7 +219,7 @@ fn obstacles(
         .chain(down.map(|(osd, _)| Obstacle::NotUp { osd: *osd }))
         .chain(no_statistics(placement, changes, space, ceph))
         .chain(old_statistics(placement, ceph))
-        .chain(merging.map(|pool| Obstacle::PgCountChanging { pool: pool.name.clone() }))
+        .chain(changing.map(|pool| Obstacle::PgCountChanging { pool: pool.name.clone() }))
         .collect()
 }
 

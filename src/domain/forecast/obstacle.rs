@@ -67,7 +67,7 @@ pub enum Obstacle {
         /// number of PGs
         pgs: usize,
     },
-    /// PGs of a pool are being merged, so that there will be other PGs soon.
+    /// The number of PGs of a pool is changing, so that there will be other PGs, or other placements, soon.
     PgCountChanging {
         /// name of the pool
         pool: String,
@@ -136,7 +136,8 @@ impl fmt::Display for Obstacle {
             ),
             Self::PgCountChanging { pool } => write!(
                 f,
-                "PGs of pool {pool} are being merged. Wait until that is done: ceph osd pool ls detail"
+                "the number of PGs of pool {pool} is changing. Wait until pg_num and pgp_num are as wanted: ceph osd pool \
+                 ls detail"
             ),
         }
     }

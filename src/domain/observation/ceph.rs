@@ -100,6 +100,9 @@ pub struct Pool {
     pub pg_num: u32,
     /// PGs of the pool are being merged now (`pg_num_pending` is below `pg_num`).
     pub merges: bool,
+    /// The number of PGs, or of their placements, is not the wanted one yet: PGs are split, merged, or moved
+    /// in steps (`pg_num` and `pgp_num` differ from their targets).
+    pub resizes: bool,
     /// Whether the PG autoscaler changes the number of PGs.
     pub autoscale: Autoscale,
     /// Number of replicas, or k+m.

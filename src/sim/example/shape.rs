@@ -177,6 +177,7 @@ impl Shape {
             name: format!("pool{id}"),
             pg_num: shape.pgs,
             merges: false,
+            resizes: false,
             autoscale: Autoscale::On,
             size: shape.size,
             min_size: shape.min_size,

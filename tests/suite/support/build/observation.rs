@@ -81,6 +81,7 @@ pub(crate) fn observation() -> Observation {
                     name: "data".to_owned(),
                     pg_num: PGS,
                     merges: false,
+                    resizes: false,
                     autoscale: Autoscale::On,
                     size: 3,
                     min_size: 2,
