@@ -174,6 +174,8 @@ guards! {
     RecheckOnlyOursMissing,
     /// Stop of an emptied OSD: no PG needs it, checked again right before.
     RecheckEmptied,
+    /// The data of an OSD that is emptied still finds a place right before it moves.
+    RecheckPlace,
     /// Removal of an old directory: the new OSD has its data, checked again right before.
     RecheckBackfilled,
     /// A CRUSH weight is set only if the former weight is found: a weight set externally stays.

@@ -89,3 +89,18 @@ fn dropped_if(osd: OsdId, answer: Emptiable) -> Result<(), Failure> {
 fn kept(osd: OsdId, why: &str) -> Failure {
     passing(format!("the data of {osd} was not moved away: {why}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_moved_only_if_the_second_answer_is_yes() {
+        let osd = OsdId(3);
+        assert!(dropped_if(osd, Emptiable::Yes { moved_bytes: 1, fullest: None }).is_ok());
+        for answer in [Emptiable::No("full".to_owned()), Emptiable::Unknown("full".to_owned())] {
+            let failure = dropped_if(osd, answer).unwrap_err();
+            assert_eq!(failure.message, "the data of osd.3 was not moved away: full");
+        }
+    }
+}

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::domain::act::{Act, CephAct, Check, DataPrecondition, Deploy, KubeAct, NodeAct};
 use crate::domain::expect;
+use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::{NodeRequest, RecordId};
+use crate::domain::observation::Emptiable;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::sim::world::{Effect, World};
 
@@ -70,8 +72,11 @@ impl World {
     pub(super) fn check(&self, check: Check<'_>) -> Result<(), String> {
         match check {
             Check::Open { osd, record } => self.expect_open(osd, record),
-            Check::Place { osd, weightless: _, accepted } => {
-                self.still_allowed(Some(&DataPrecondition::CleanFor { osd, accepted: accepted.clone() }))
+            Check::Place { osd, weightless, accepted } => {
+                self.still_allowed(Some(&DataPrecondition::CleanFor { osd, accepted: accepted.clone() }))?;
+                let answer = weightless.map_or_else(|| self.emptiable(osd), |osds| self.removable(osds));
+                let has_place = matches!(answer, Emptiable::Yes { .. });
+                if passes(Guard::RecheckPlace, has_place) { Ok(()) } else { refuse("its data has no place") }
             }
         }
     }

@@ -320,6 +320,7 @@ impl World {
             }
             Around::Paused => self.kube.control = pause,
             Around::Cancelled => self.kube.control = cancel,
+            Around::Full => self.noise.no_space = on,
         }
     }
 

@@ -161,10 +161,13 @@ pub enum Around {
     Paused,
     /// A person cancels.
     Cancelled,
+    /// No OSD has space for the data of another one. It matters only to an OSD that is emptied, so it is not in
+    /// [`Around::ALL`].
+    Full,
 }
 
 impl Around {
-    /// All conditions.
+    /// All conditions that concern each OSD.
     pub const ALL: [Self; 12] = [
         Self::RookPrepares,
         Self::Draining,

@@ -12,6 +12,8 @@ pub(super) const EMPTIED: &str = "emptied, a fault";
 pub(super) const FROZEN: &str = "emptied, a late freeze and a fault";
 pub(super) const NO_PLACE: &str = "to be emptied, and no place for its data";
 
+pub(super) const FULL: &str = "emptied, a late freeze, and the others are full";
+
 /// OSD that gets the data.
 const SPARE: OsdId = OsdId(1);
 /// OSD with the other replica.
@@ -46,6 +48,12 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// Returns that the other OSDs become full before the data moves.
+pub(super) fn full(world: &World) -> Vec<Happening> {
+    let is_ahead = is_in(OURS, world) && !world.noise.no_space;
+    is_ahead.then_some(Happening::Around(Around::Full, true)).into_iter().collect()
+}
+
 fn without_a_place() -> World {
     let mut world = example::two_replicas_with_a_spare_osd();
     world.noise.no_space = true;
@@ -59,6 +67,7 @@ pub(super) fn searches() -> Vec<Search> {
         Search::new("emptied", spare, nothing, (0, 0, 0)),
         Search::new(EMPTIED, spare, everything, (1, 0, 0)),
         Search { freezes_late: true, ..Search::new(FROZEN, spare, behind, (1, 1, 0)) },
+        Search { freezes_late: true, ..Search::new(FULL, spare, full, (1, 1, 0)) },
     ]
 }
 
@@ -110,6 +119,7 @@ fn emptied_osd_keeps_its_data_whatever_goes_wrong() {
 #[test]
 fn emptied_osd_keeps_its_data_although_a_runner_freezes() {
     explored(&search(FROZEN));
+    explored(&search(FULL));
 }
 
 #[test]
@@ -118,4 +128,5 @@ fn emptied_osd_needs_its_guards() {
     needs(|| search("emptied"), &[Guard::EmptyingSavedFirst]);
     needs(|| search(EMPTIED), &[Guard::MarkedInAgain]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied]);
+    needs(|| search(FULL), &[Guard::RecheckPlace]);
 }

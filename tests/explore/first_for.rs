@@ -86,6 +86,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::EmptyingSavedFirst => "emptied",
         Guard::MarkedInAgain => emptying::EMPTIED,
         Guard::RecheckEmptied => emptying::FROZEN,
+        Guard::RecheckPlace => emptying::FULL,
         Guard::NotSelectedAgain => removal::SELECTED,
         Guard::WeightsNotReset => removal::WEIGHED,
         Guard::RequestStands => removal::REMOVED,

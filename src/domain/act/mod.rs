@@ -4,8 +4,8 @@
 //! There is one enum per target, so that an act that goes to the wrong adapter does not compile.
 
 mod ceph;
-mod kept;
 mod check;
+mod kept;
 mod kubernetes;
 mod node;
 mod precondition;

@@ -222,7 +222,8 @@ impl Step<'_> {
                 });
             });
         }
-        let held_up = if pgs.is_empty() { None } else { stall::held_up(&self.leaving(), self.view.seen) };
+        let held_up =
+            if pgs.is_empty() { None } else { stall::held_up(&self.leaving_osds(), self.view.seen) };
         if let Some(why) = held_up.clone().filter(|_| is_time) {
             // The time of the stall begins again.
             return self.save(Saving::EmptyingHeldUp { why }, |record| {
@@ -249,7 +250,7 @@ impl Step<'_> {
     }
 
     /// Returns the OSD, and those that leave together with it.
-    fn leaving(&self) -> BTreeSet<OsdId> {
+    fn leaving_osds(&self) -> BTreeSet<OsdId> {
         self.siblings().map(|(record, _)| record.osd).chain([self.record.osd]).collect()
     }
 
