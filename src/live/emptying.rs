@@ -100,7 +100,7 @@ mod tests {
         assert!(dropped_if(osd, Emptiable::Yes { moved_bytes: 1, fullest: None }).is_ok());
         for answer in [Emptiable::No("full".to_owned()), Emptiable::Unknown("full".to_owned())] {
             let failure = dropped_if(osd, answer).unwrap_err();
-            assert_eq!(failure.message, "the data of osd.3 was not moved away: full");
+            assert_eq!(failure.message, "the data of osd.3 was not moved away: full [not-done]");
         }
     }
 }

@@ -103,7 +103,7 @@ fn recorded(record: &Record) -> String {
 fn what(why: &Saving, record: Option<&Record>) -> String {
     let text = match why {
         Saving::Record => "migration started",
-        Saving::Withdrawn => "record withdrawn; the OSD is unchanged",
+        Saving::Withdrawn => "record withdrawn; nothing was changed",
         Saving::NotAdmitted { why } => {
             return format!("skipped and unchanged: the API server does not admit its new Deployment: {why}");
         }

@@ -161,8 +161,9 @@ pub enum Around {
     Paused,
     /// A person cancels.
     Cancelled,
-    /// No OSD has space for the data of another one. It matters only to an OSD that is emptied, so it is not in
-    /// [`Around::ALL`].
+    /// No OSD has space for the data of another one.
+    ///
+    /// It matters only to an OSD that is emptied, so it is not in [`Around::ALL`].
     Full,
 }
 
