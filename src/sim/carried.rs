@@ -48,6 +48,8 @@ impl World {
             let usable_bytes = device.size_bytes;
             Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, auxiliary: Vec::new() })
         });
+        // A refused inspection proves nothing.
+        let evidence = evidence.filter(|_| self.key_trouble(request).is_none());
         let evidence = evidence.and_then(|evidence| match self.with_part(request, evidence) {
             Ok(evidence) => Some(evidence),
             Err(other) => {

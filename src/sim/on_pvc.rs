@@ -78,7 +78,8 @@ impl World {
 
     /// Returns the problem that the key of an encrypted OSD does not open its store.
     pub(super) fn key_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
-        let pvc = request.pvc_with_key().filter(|_| request.is_encrypted)?;
+        let is_first = request.is_encrypted && request.evidence.is_none();
+        let pvc = request.pvc_with_key().filter(|_| is_first)?;
         let opens = self.pvcs.keys.get(pvc) == self.pvcs.stores.get(&request.old);
         let problem = || NodeProblem::Refused("the key does not open the OSD".to_owned());
         (!passes(Guard::KeyOfOld, opens)).then(problem)

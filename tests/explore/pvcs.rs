@@ -161,6 +161,7 @@ fn lvm_on_a_pvc_to_raw_survives_a_fault_of_any_kind() {
 fn guards_of_a_database_on_a_pvc_are_needed() {
     needs(overwritten, &[Guard::PvcPartProven]);
     needs(elsewhere, &[Guard::PartsFoundFirst]);
+    explored(&without_key());
     needs(without_key, &[Guard::KeyOfOld]);
 }
 
