@@ -57,8 +57,7 @@ impl Step<'_> {
             .as_ref()
             .and_then(|inspection| Some((inspection, inspection.evidence.clone()?)))
         else {
-            return self
-                .quarantine("its device was found, but the proof of its identity is missing".to_owned());
+            return self.not_proven(report);
         };
         if self.facts.removal {
             return self.save_identity(report, evidence);
@@ -98,6 +97,19 @@ impl Step<'_> {
             return self.quarantine(reason.to_string());
         }
         self.save_evidence(report, evidence)
+    }
+
+    /// Quarantines an OSD whose device was found, but whose agent proved nothing.
+    fn not_proven(&self, report: &NodeReport) -> Next {
+        match (&report.problem, self.foreign_data()) {
+            (_, Some(why)) => self.quarantine(why),
+            (Some(problem), None) => {
+                self.quarantine(format!("its device was found, but is not proven: {}", problem.message()))
+            }
+            (None, None) => {
+                self.quarantine("its device was found, but the proof of its identity is missing".to_owned())
+            }
+        }
     }
 
     /// Saves the proof of an OSD that is removed: only its identity counts.

@@ -259,3 +259,20 @@ fn foreign_data_on_a_database_pvc_is_final_at_once() {
         );
     }
 }
+
+#[test]
+fn refused_inspection_of_a_found_osd_names_its_problem() {
+    let refused = |problem: Option<NodeProblem>| {
+        let world = to_migrate(true).saved("record").report_with(RAW, |report| {
+            report.problem = problem;
+            report.inspection.as_mut().unwrap().evidence = None;
+        });
+        let next = world.plan();
+        quarantine(&next).unwrap().to_owned()
+    };
+    let why = refused(Some(NodeProblem::Refused("the key opens nothing".to_owned())));
+    assert_eq!(why, "its device was found, but is not proven: the key opens nothing");
+    let why = refused(Some(NodeProblem::Foreign("xfs".to_owned())));
+    assert!(why.contains("carries foreign data: xfs"), "{why}");
+    assert!(refused(None).ends_with("the proof of its identity is missing"));
+}
