@@ -22,7 +22,7 @@ use crate::domain::shared::Shared;
 
 /// Number of observations after which all statistics are read again.
 ///
-/// Waiting observations follow each other in 0.2 to 5 s, so that sizes are at most 15 minutes old. They
+/// Waiting observations follow each other in 0.5 to 5 s, so that sizes are at most 15 minutes old. They
 /// decide about space: how much an OSD gets when another one is emptied, which takes hours.
 const OBSERVATIONS: u32 = 180;
 
