@@ -95,8 +95,9 @@ fn osds_of_a_host_in_parallel_take_the_time_of_one() {
     assert_eq!(most(&saves), 3);
     let alone = first_closed(&saves) - begun;
     let all = play.sim.borrow().world.at - begun;
-    // The first one alone, then three together, each of which takes a quarter of a minute to join.
-    assert!(all < alone * 2 + TimeDelta::minutes(1), "{alone} {all}");
+    // The first one alone, then three together, each of which takes a quarter of a minute to join. In which
+    // order their PGs get data depends on when they join: a twentieth for that.
+    assert!(all < alone * 2 + alone / 20 + TimeDelta::minutes(1), "{alone} {all}");
 }
 
 #[test]
