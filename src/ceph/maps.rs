@@ -67,7 +67,7 @@ mod tests {
     struct Fake {
         /// Epoch and version of CRUSH.
         now: Cell<(u64, u64)>,
-        /// What they are after the next commands; after the last of them, they stay.
+        /// Both after each of the next commands; after the last of them, they stay.
         later: RefCell<Vec<(u64, u64)>>,
         /// Commands so far.
         sent: RefCell<Vec<&'static str>>,

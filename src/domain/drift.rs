@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::commands::scale_osd;
-use super::inspection::RecordId;
 use super::ledger::{FENCE, Ledger};
 use super::observation::{Observation, Slot, SlotState};
 use super::osd::{OsdFsid, OsdId, Weight};
@@ -163,19 +162,16 @@ impl fmt::Display for Finding {
 }
 
 fn emptied_without_record(osd: OsdId, is_out: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if is_out {
-        return write!(
-            f,
-            "{osd} is out, and its Deployment has a backup of a record that is not in the ledger: a run was \
-             emptying the OSD. To let it get data again: ceph osd in {}",
-            osd.0
-        );
-    }
+    let (state, size, command) = if is_out {
+        ("is out", "", format!("ceph osd in {}", osd.0))
+    } else {
+        let size = ", with the size of its device in TiB as WEIGHT";
+        ("has CRUSH weight 0", size, format!("ceph osd crush reweight {osd} WEIGHT"))
+    };
     write!(
         f,
-        "{osd} has CRUSH weight 0, and its Deployment has a backup of a record that is not in the ledger: a \
-         run was emptying the OSD. To let it get data again, with the size of its device in TiB as WEIGHT: \
-         ceph osd crush reweight {osd} WEIGHT"
+        "{osd} {state}, and its Deployment has a backup of a record that is not in the ledger: a run was emptying \
+         the OSD. To let it get data again{size}: {command}"
     )
 }
 
@@ -183,9 +179,8 @@ fn emptied_without_record(osd: OsdId, is_out: bool, f: &mut fmt::Formatter<'_>) 
 ///
 /// Such a backup is not deleted as an orphan: it is the last trace of the lost record.
 pub fn is_left_empty(osd: OsdId, ledger: &Ledger, seen: &Observation) -> bool {
-    let is_unknown = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
     let is_without_data = |slot: &Slot| slot.state == SlotState::Exists && !slot.gets_data();
-    seen.kube.backups.get(&osd).is_some_and(is_unknown)
+    seen.kube.backups.get(&osd).is_some_and(|record| !ledger.has(record))
         && seen.ceph.slots.get(&osd).is_some_and(is_without_data)
 }
 

@@ -236,11 +236,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns whether the owner selects the OSD for this run by its number, and by the approved plan.
-    pub fn selects(&self, osd: OsdId) -> bool {
-        self.names(osd) && self.has_in_plan(osd)
-    }
-
     /// Returns whether the owner selects the OSD for this run by its number.
     pub fn names(&self, osd: OsdId) -> bool {
         (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)

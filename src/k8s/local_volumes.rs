@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
 
-use crate::domain::observation::{Kube, LocalVolume};
+use crate::domain::observation::{Kube, LocalVolume, OnPvcs};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 
@@ -48,7 +48,7 @@ impl K8s {
 fn in_use(kube: &Kube) -> BTreeSet<&str> {
     let running = kube.daemons.values().filter(|daemon| !daemon.pods.is_empty());
     let named = running.filter_map(|daemon| daemon.on_pvcs.as_ref());
-    named.flat_map(|on| [&on.data, &on.db, &on.wal]).flatten().map(String::as_str).collect()
+    named.flat_map(OnPvcs::names).collect()
 }
 
 fn local_volume(volume: &PersistentVolume) -> Option<LocalVolume> {

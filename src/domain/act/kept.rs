@@ -52,7 +52,7 @@ impl KubeAct {
             Self::Stop { .. } | Self::Restart { .. } => true,
             // A claim of a new OSD may be bound by now, and Rook may rotate its key.
             Self::Deploy(deploy) => deploy.pvcs.is_none(),
-            // What Rook skipped depends on the fence and on its operator.
+            // The fence and the operator decide what Rook skips.
             Self::Fence { .. }
             | Self::Unfence { .. }
             | Self::ScaleOperator { .. }

@@ -84,7 +84,7 @@ impl OfSet<'_> {
 
     /// Returns another OSD whose Deployment names the PVC.
     fn other_user(&self, pvc: &str) -> Option<OsdId> {
-        let names = |on: &OnPvcs| [&on.data, &on.db, &on.wal].into_iter().flatten().any(|name| name == pvc);
+        let names = |on: &OnPvcs| on.names().any(|name| name == pvc);
         let uses = |daemon: &Daemon| daemon.on_pvcs.as_ref().is_some_and(names);
         let mut others = self.seen.kube.daemons.iter().filter(|(osd, _)| **osd != self.osd);
         others.find(|(_, daemon)| uses(daemon)).map(|(osd, _)| *osd)

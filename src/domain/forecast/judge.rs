@@ -187,8 +187,8 @@ impl<'a> Shares<'a> {
 
     /// Returns the bytes on an OSD that move with its PGs.
     ///
-    /// Of an OSD without statistics, for example one that is out, only the objects of its PGs are known. What
-    /// Filestore needs in addition is more than BlueStore usually does.
+    /// If an OSD has no statistics, for example because it is out, only the objects of its PGs are known. The
+    /// addition for Filestore is more than BlueStore usually needs.
     fn of_osd(&self, osd: OsdId) -> u64 {
         self.space.osds.get(&osd).and_then(|space| space.data_bytes).unwrap_or_else(|| {
             let objects = self.sums.get(&osd).copied().unwrap_or_default();

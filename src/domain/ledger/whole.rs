@@ -1,7 +1,7 @@
 //! The whole ledger.
 
 use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
-use crate::domain::inspection::NodeTask;
+use crate::domain::inspection::{NodeTask, RecordId};
 use crate::domain::osd::{NodeName, OsdId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +29,11 @@ impl Ledger {
     /// Returns the records in progress.
     pub fn in_flight(&self) -> impl Iterator<Item = &Record> {
         self.records.values().filter(|record| record.quarantine.is_none())
+    }
+
+    /// Returns whether the ledger has this record.
+    pub fn has(&self, id: &RecordId) -> bool {
+        self.records.values().any(|record| record.id == *id)
     }
 
     /// Returns the quarantined records.

@@ -17,6 +17,13 @@ pub struct OnPvcs {
     pub key_in_kms: bool,
 }
 
+impl OnPvcs {
+    /// Returns the names of the PVCs: of the data, the database and the log.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [&self.data, &self.db, &self.wal].into_iter().flatten().map(String::as_str)
+    }
+}
+
 /// A PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pvc {

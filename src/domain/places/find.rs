@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::of_set::OfSet;
 use super::{Found, Obstacle, Place};
 use crate::domain::device_set::DeviceSet;
-use crate::domain::observation::Observation;
+use crate::domain::observation::{Observation, OnPvcs};
 use crate::domain::view::View;
 
 /// Returns the places without an OSD, by set in the order declared, and by index.
@@ -46,7 +46,7 @@ fn unclear(set: &DeviceSet, is_declared_twice: bool) -> Option<Obstacle> {
 /// Returns the PVCs that Deployments of OSDs name.
 fn used(seen: &Observation) -> BTreeSet<&str> {
     let named = seen.kube.daemons.values().filter_map(|daemon| daemon.on_pvcs.as_ref());
-    named.flat_map(|on| [&on.data, &on.db, &on.wal]).flatten().map(String::as_str).collect()
+    named.flat_map(OnPvcs::names).collect()
 }
 
 /// Returns the places with those of one obstacle together.

@@ -12,9 +12,8 @@ pub(super) fn halt(view: View<'_>) -> Option<Next> {
 
 /// Returns a halt if a mark of osd-migrate has no record: the ledger was lost.
 fn lost_record(view: View<'_>) -> Option<Halt> {
-    let known = |id: &RecordId| view.ledger.records.values().any(|record| record.id == *id);
     let stopped = view.seen.kube.daemons.values().find_map(|daemon| {
-        let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
+        let id = daemon.stopped_by.as_ref().filter(|id| !view.ledger.has(id))?;
         Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
     });
     let fence = || {

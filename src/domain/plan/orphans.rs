@@ -40,7 +40,7 @@ fn delete_orphans(view: View<'_>) -> Option<Next> {
     if let Some(unfence) = fence::restore_late(view) {
         return Some(unfence);
     }
-    let is_misplaced = |id: &RecordId| !view.ledger.records.values().any(|record| record.id == *id);
+    let is_misplaced = |id: &RecordId| !view.ledger.has(id);
     let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));
     if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
         return Some(unended(job, view.seen));

@@ -129,7 +129,7 @@ impl Step<'_> {
     }
 
     /// Returns the records of the other OSDs that leave together with this one.
-    fn leaving(&self) -> impl Iterator<Item = &Record> {
+    fn others_leaving(&self) -> impl Iterator<Item = &Record> {
         let node = &self.record.node;
         let is_sibling = move |record: &&Record| record.leaves_with(node) && record.osd != self.record.osd;
         let all = self.view.ledger.in_flight().filter(move |_| self.record.leaves_with(node));
@@ -138,7 +138,7 @@ impl Step<'_> {
 
     /// Returns those of them that have a slot, with it.
     fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
-        self.leaving().filter_map(|record| Some((record, self.view.slot(record.osd)?)))
+        self.others_leaving().filter_map(|record| Some((record, self.view.slot(record.osd)?)))
     }
 
     /// Returns the OSD for which the stop of this one waits, of those that leave together.
@@ -157,7 +157,7 @@ impl Step<'_> {
     fn stopped_sibling(&self) -> Option<OsdId> {
         let is_stopped = |record: &Record| record.stop_intended_at.is_some() || record.is_committed();
         let first = |record: &&Record| !passes(Guard::OneStopAtATime, !is_stopped(record));
-        self.leaving().find(first).map(|record| record.osd)
+        self.others_leaving().find(first).map(|record| record.osd)
     }
 
     /// Saves that the OSD is to be emptied, and everything that can't be observed afterwards.
@@ -222,9 +222,11 @@ impl Step<'_> {
                 });
             });
         }
-        let held_up =
-            if pgs.is_empty() { None } else { stall::held_up(&self.leaving_osds(), self.view.seen) };
-        if let Some(why) = held_up.clone().filter(|_| is_time) {
+        // A stall is much longer than this time, so what holds up the data is asked before it is found.
+        if is_time
+            && !pgs.is_empty()
+            && let Some(why) = stall::held_up(&self.all_leaving(), self.view.seen)
+        {
             // The time of the stall begins again.
             return self.save(Saving::EmptyingHeldUp { why }, |record| {
                 change(record.empty.as_mut(), |empty| empty.least = Some((least, now)));
@@ -233,8 +235,7 @@ impl Step<'_> {
         // OSDs that leave together share the places at which they wait.
         let moved = self.siblings().filter_map(|(record, _)| Some(record.empty.as_ref()?.least?.1));
         let moved_at = moved.chain([since]).max().unwrap_or(since);
-        let is_stalled = held_up.is_none() && (now - moved_at).num_minutes() >= STALLED_MINUTES;
-        if !pgs.is_empty() && is_stalled {
+        if !pgs.is_empty() && (now - moved_at).num_minutes() >= STALLED_MINUTES {
             return self.quarantine(format!(
                 "it does not become empty: nothing has moved for {STALLED_MINUTES} minutes, and {count} PGs are on it. {}",
                 stall::cause(osd, self.view.seen)
@@ -250,7 +251,7 @@ impl Step<'_> {
     }
 
     /// Returns the OSD, and those that leave together with it.
-    fn leaving_osds(&self) -> BTreeSet<OsdId> {
+    fn all_leaving(&self) -> BTreeSet<OsdId> {
         self.siblings().map(|(record, _)| record.osd).chain([self.record.osd]).collect()
     }
 

@@ -78,7 +78,7 @@ fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<String> {
     let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
     let mut found = Vec::new();
     for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {
-        for pvc in [&on.data, &on.db, &on.wal].into_iter().flatten() {
+        for pvc in on.names() {
             if let Some(other) = user.insert(pvc, osd).filter(|other| *other != osd) {
                 found.push(format!("{other} and {osd} have one PVC: {pvc}"));
             }

@@ -149,7 +149,9 @@ fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
         kind.map(|_| osd).filter(|osd| classify::database_of(*osd, &seen).is_none())
     });
     let found: Vec<OsdId> = classes
-        .filter(|osd| policy.selects(*osd) && !state.ledger.records.contains_key(osd))
+        .filter(|osd| {
+            policy.names(*osd) && policy.has_in_plan(*osd) && !state.ledger.records.contains_key(osd)
+        })
         .filter(|osd| !state.world.kube.requests.removals.contains_key(osd))
         .filter(|osd| state.ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| may_go(&state.world, *osd) == Some(true))
