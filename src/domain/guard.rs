@@ -81,6 +81,8 @@ guards! {
     StatisticsOfThisMap,
     /// An OSD is marked out to be emptied only if each of its PGs finds another OSD, with space for it.
     CanBeEmptied,
+    /// An emptied OSD is stopped, and given up, only if CRUSH places no data on it.
+    GetsNoData,
     /// An OSD whose disk the CephCluster selects is not removed.
     NotSelectedAgain,
     /// While other OSDs of a node are emptied, PGs may be moving, and in no other unclean state.

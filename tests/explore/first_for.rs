@@ -89,7 +89,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::RecheckPlace => emptying::FULL,
         Guard::NotSelectedAgain => removal::SELECTED,
         Guard::WeightsNotReset => removal::WEIGHED,
-        Guard::RequestStands => removal::REMOVED,
+        Guard::GetsNoData | Guard::RequestStands => removal::REMOVED,
         Guard::EmptiedTogether | Guard::OneStopAtATime => removal::NODE,
         Guard::OnlyMoving => removal::NODE_FAULT,
         Guard::NoDiskForDirectory => removal::HAS_A_DISK,

@@ -303,7 +303,7 @@ fn removal_needs_its_guards() {
     needs(|| search(OLD_STATISTICS), &[Guard::StatisticsOfThisMap]);
     needs(|| search(NODE), &[Guard::EmptiedTogether, Guard::OneStopAtATime]);
     needs(|| search(NODE_FAULT), &[Guard::OnlyMoving]);
-    needs(|| search(REMOVED), &[Guard::MarkedInAgain, Guard::RequestStands]);
+    needs(|| search(REMOVED), &[Guard::GetsNoData, Guard::MarkedInAgain, Guard::RequestStands]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied, Guard::WeighExpects]);
 }
 

@@ -108,6 +108,7 @@ impl Reason {
             Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
             Self::CannotBeEmptied { .. } | Self::EmptyingUnknown { .. } => Guard::CanBeEmptied,
+            Self::MarkedIn { .. } => Guard::GetsNoData,
             Self::StillSelected { .. } | Self::DirectoryDeclared { .. } => Guard::NotSelectedAgain,
             Self::RookResetsWeights { .. } => Guard::WeightsNotReset,
             Self::OtherReplicaMissing { .. } => Guard::OnlyOursMissing,
@@ -151,10 +152,9 @@ impl Reason {
             | Self::DisksNotInspected { .. }
             | Self::NoDatabaseDevice { .. }
             | Self::RemappedPgNotClean { .. }
-            | Self::StillNeeded { .. }
-            | Self::MarkedIn { .. }
             | Self::NotRemovable { .. }
             | Self::NotSafeToDestroy { .. }
+            | Self::StillNeeded { .. }
             | Self::BackfillIncomplete { .. } => return None,
         })
     }

@@ -10,6 +10,7 @@ mod crash_loop;
 mod denied;
 mod directories;
 mod drains;
+mod emptied;
 mod freeze;
 mod new_osds;
 mod new_pvcs;
