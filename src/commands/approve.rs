@@ -47,7 +47,7 @@ pub(super) async fn approved(k8s: &Arc<K8s>, policy: Policy) -> Result<Policy, E
         "no plan {hash} is stored in namespace {}. Make a plan, and approve its hash: osd-migrate -n NAMESPACE plan",
         k8s.namespace()
     ));
-    let (ledger, _) = Ledgers(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
+    let (ledger, _) = Ledgers::new(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
     if ledger.in_flight().next().is_none() {
         return Err(failed(&why, Exit::WrongUsage));
     }

@@ -43,7 +43,7 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool) -> Exi
     let confirmation = k8s.confirmation(&own, None).await;
     let mut ports = Ports {
         cluster: Live::new(Arc::clone(&k8s), timeout).acting_as(Arc::clone(&own)),
-        store: Ledgers(Arc::clone(&k8s)),
+        store: Ledgers::new(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored, confirmation),

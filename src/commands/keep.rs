@@ -22,7 +22,7 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
         Err(error) => return not_seen(&kube_failure(error)),
     };
     // The ledger is read after the requests: a removal that began meanwhile is seen.
-    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+    let ledger = match Ledgers::new(Arc::clone(&k8s)).load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
@@ -37,7 +37,7 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
         return conflict(error, &k8s);
     }
     // A run that saved before the withdrawal that the OSD is down goes on.
-    let now = match Ledgers(Arc::clone(&k8s)).load().await {
+    let now = match Ledgers::new(Arc::clone(&k8s)).load().await {
         Ok((now, _)) => now,
         Err(error) => return not_loaded(&error),
     };

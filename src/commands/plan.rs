@@ -95,7 +95,7 @@ pub(super) async fn planned(
     output: PlanOutput,
     all: bool,
 ) -> Result<(String, Vec<Finding>), Exit> {
-    let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
+    let (ledger, _) = Ledgers::new(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| questions(View { policy, ledger: &ledger, seen })).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
     let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };

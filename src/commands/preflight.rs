@@ -18,7 +18,7 @@ use crate::show;
 ///
 /// Changes nothing.
 pub(super) async fn preflight(k8s: Arc<K8s>, timeout: Duration) -> Exit {
-    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+    let ledger = match Ledgers::new(Arc::clone(&k8s)).load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };

@@ -25,7 +25,7 @@ use crate::show::{self, Asked, By, ToRemove};
 
 /// Lists what would be removed; if that is confirmed, stores the requests.
 pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) -> Exit {
-    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+    let ledger = match Ledgers::new(Arc::clone(&k8s)).load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };

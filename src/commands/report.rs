@@ -19,7 +19,7 @@ const WIDTH: u16 = 120;
 /// Prints the report.
 pub(super) async fn report(k8s: Arc<K8s>, output: ReportOutput) -> Exit {
     // The history is read last: a record that is closed meanwhile is in the history then.
-    let (ledger, _) = match Ledgers(Arc::clone(&k8s)).load().await {
+    let (ledger, _) = match Ledgers::new(Arc::clone(&k8s)).load().await {
         Ok(loaded) => loaded,
         Err(error) => return not_loaded(&error),
     };

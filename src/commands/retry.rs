@@ -14,7 +14,7 @@ use crate::report::{Said, history_not_written};
 /// Takes OSDs out of quarantine, in the ledger: all of them, or none.
 pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
     let names = k8s.names();
-    let mut store = Ledgers(Arc::clone(&k8s));
+    let mut store = Ledgers::new(Arc::clone(&k8s));
     let (ledger, version) = match store.load().await {
         Ok(loaded) => loaded,
         Err(error) => return not_loaded(&error),

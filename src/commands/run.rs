@@ -13,7 +13,7 @@ use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, not_seen};
 use crate::k8s::K8s;
-use crate::live::{Ledgers, Live, PodLease, WallClock};
+use crate::live::{Ledgers, Live, PodLease, WokenClock};
 use crate::memory::{cpu_time, peak_kib};
 use crate::run::{End, Ports};
 use crate::telemetry::{OtlpSettings, RunTelemetry};
@@ -42,10 +42,10 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     let by_arguments = by_plan.or_else(|| policy.confirmed.then_some(ConfirmedBy::Flag));
     let confirmation = k8s.confirmation(&own, by_arguments).await;
     let mut ports = Ports {
-        cluster: live.acting_as(Arc::clone(&own)),
-        store: Ledgers(Arc::clone(&k8s)),
+        cluster: live.acting_as(Arc::clone(&own)).watching(),
+        store: Ledgers::new(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
-        clock: WallClock,
+        clock: WokenClock::new(&k8s),
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
             .continuing(stored, confirmation)
             .with_cluster_status(policy.cluster_status)

@@ -121,7 +121,7 @@ fn draw(screen: &ProgressBar, text: &str, moved: Option<Moved>) {
 
 /// Returns the status in a format.
 async fn shown(k8s: &Arc<K8s>, output: StatusOutput) -> Result<Shown, Exit> {
-    let (ledger, _) = Ledgers(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
+    let (ledger, _) = Ledgers::new(Arc::clone(k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let read = read(k8s).await.map_err(|error| not_seen(&kube_failure(error)))?;
     let (names, now) = (k8s.names(), WallClock.now());
     let status = Status {

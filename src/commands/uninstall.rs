@@ -23,7 +23,7 @@ pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration) -> Exit {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
-    let mut store = Ledgers(Arc::clone(&k8s));
+    let mut store = Ledgers::new(Arc::clone(&k8s));
     let ledger = match store.load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),

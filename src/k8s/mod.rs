@@ -1,12 +1,13 @@
 //! Kubernetes: one file per kind. Builders and parsers are pure; the calls around them carry what they expect
 //! to find.
 //!
-//! Nothing here decides, waits or sleeps, except for the report of a node agent. Nothing reads the clock:
+//! Nothing here decides, waits or sleeps, except for the report of a node agent and for watches. Nothing reads the clock:
 //! times are arguments.
 //!
 //! | folder or file | content |
 //! | --- | --- |
-//! | `observe` | one observation of the API server |
+//! | `observe`, `lately` | one observation of the API server, complete or partial |
+//! | `changes`, `watches` | whether something has changed since it was read |
 //! | `osd` | Deployments of OSDs |
 //! | `nodes` | Jobs on nodes: agents and inventories |
 //! | `rook` | Rook's objects |
@@ -14,7 +15,9 @@
 //! | `client` | calls, their limits and errors |
 //! | `names`, `pods`, `tolerations`, `local_volumes`, `pvcs` | used by several of them |
 
+mod changes;
 mod client;
+mod lately;
 mod local_volumes;
 mod names;
 mod nodes;
@@ -25,15 +28,19 @@ mod pods;
 mod pvcs;
 mod rook;
 mod tolerations;
+mod watches;
 #[cfg(test)]
 mod wire;
 
+pub use changes::Watched;
+pub(crate) use changes::{Changes, Last};
 pub use client::access::{K8s, Place, ResourceVersion};
 pub use client::call::Call;
 pub(crate) use client::cause::cause;
 pub use client::error::{Elsewhere, K8sError};
 pub use client::kubeconfig::Access;
 pub use client::server::{Context, Server};
+pub use lately::Lately;
 pub use names::{OURS, STOPPED, backup_name, inventory_job_name, job_name, short};
 pub use nodes::agent::Agent;
 pub use nodes::agent_pod::NodePod;

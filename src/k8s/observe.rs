@@ -4,26 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Node as ApiNode, Pod as ApiPod};
-use kube::api::DynamicObject;
+use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
 use kube::core::ApiResource;
-use serde_json::Value;
 
-use crate::domain::observation::{Control, Kube, Node};
+use crate::domain::observation::{Kube, Node};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
+use crate::k8s::changes::Watched;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::names::{OF_AGENTS, OF_OSDS, of_osd};
-use crate::k8s::nodes::owned::{
-    Maps, OurJob, OurPod, OwnedMap, jobs_apart, our_job, our_pod, owned_map, pods_apart,
-};
+use crate::k8s::lately::{Around, Large, Lately, OfOsds, Small};
+use crate::k8s::names::{OF_OSDS, of_osd};
+use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
 use crate::k8s::nodes::{inventory_job, job_state, node_job};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
-use crate::k8s::own::control_map::{self, CONTROL};
-use crate::k8s::own::requests_map::{self, REQUESTS};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
@@ -34,23 +30,25 @@ const NAMED: usize = 100;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// ConfigMap in which Rook records which OSD it migrates itself, from 1.16 on; the other one is of 1.13 to
-/// 1.15.
-const MIGRATION: &str = "osd-migration-config";
-const REPLACEMENT: &str = "osd-replace-config";
-
 impl K8s {
     /// Observes everything that an iteration decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
+        self.observe_all(&mut Lately::default()).await
+    }
+
+    /// Observes the same, and notes in `lately` what later partial observations need not read again.
+    pub async fn observe_all(&self, lately: &mut Lately) -> Result<Kube, K8sError> {
+        *lately = Lately::default();
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
         let (large, nodes, prepares, small) = tokio::try_join!(
             Box::pin(self.large(OF_OSDS)),
             machines.list("", |node| Some(named_node(&node))),
             jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
-            Box::pin(self.small()),
+            Box::pin(self.small(&mut lately.small)),
         )?;
         let of_operator = large.0.iter().flatten().find_map(|p| p.operator_namespace.clone());
-        let mut kube = self.joined(large, nodes.into_iter().collect(), small, of_operator).await?;
+        let around = self.around(&mut lately.around, of_operator).await?;
+        let mut kube = self.joined(large, nodes.into_iter().collect(), small, around)?;
         kube.rook_prepares = prepares;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
@@ -63,19 +61,34 @@ impl K8s {
 
     /// Observes what changes while a run waits; the rest is of an earlier observation.
     ///
-    /// It reads no list that grows with the cluster: of the OSDs, only those in progress.
+    /// It reads no list that grows with the cluster: of the OSDs, only those in progress. What has not
+    /// changed since it was read is not read again.
     pub async fn observe_partly(
         &self,
         earlier: Kube,
         in_progress: &BTreeSet<OsdId>,
+        lately: &mut Lately,
     ) -> Result<Kube, K8sError> {
-        let selector = of_osds(in_progress);
-        let large =
-            async { if in_progress.is_empty() { Ok(Large::default()) } else { self.large(&selector).await } };
-        let (large, small) = tokio::try_join!(Box::pin(large), Box::pin(self.small()))?;
+        let (large, small) = tokio::try_join!(
+            Box::pin(self.in_progress(&mut lately.in_progress, in_progress)),
+            Box::pin(self.small(&mut lately.small)),
+        )?;
         let of_operator = earlier.operator.as_ref().and_then(|o| Some(o.name.split_once('/')?.0.to_owned()));
-        let now = self.joined(large, (*earlier.nodes).clone(), small, of_operator).await?;
+        let around = self.around(&mut lately.around, of_operator).await?;
+        let now = self.joined(large, (*earlier.nodes).clone(), small, around)?;
         Ok(now.completed_by(earlier, in_progress))
+    }
+
+    /// Lists Deployments and pods of the OSDs in progress.
+    async fn in_progress(&self, last: &mut OfOsds, osds: &BTreeSet<OsdId>) -> Result<Large, K8sError> {
+        if osds.is_empty() {
+            return Ok(Large::default());
+        }
+        if last.osds != *osds {
+            *last = OfOsds { osds: osds.clone(), ..OfOsds::default() };
+        }
+        let now = self.changes().mark(&[Watched::Deployments, Watched::Pods]);
+        last.objects.get(now, self.large(&of_osds(osds))).await
     }
 
     /// Lists Deployments and pods of OSDs.
@@ -88,51 +101,22 @@ impl K8s {
         )
     }
 
-    /// Reads everything whose size does not depend on the number of OSDs.
-    async fn small(&self) -> Result<Small, K8sError> {
-        let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
-        let (cluster, jobs, job_pods, of_agents, migration, replacement, pdb, control, requests) = tokio::try_join!(
-            self.ceph_cluster(),
-            jobs.list(OF_AGENTS, |job| Some(our_job(&job))),
-            pods.list(OF_AGENTS, |pod| our_pod(&pod)),
-            maps.list(OF_AGENTS, |map| Some(owned_map(map))),
-            maps.get_opt(MIGRATION),
-            maps.get_opt(REPLACEMENT),
-            maps.get_opt("rook-ceph-pdbstatemap"),
-            maps.get_opt(CONTROL),
-            maps.get_opt(REQUESTS),
-        )?;
-        let migrated = [migration, replacement].into_iter().flatten();
-        Ok(Small {
-            cluster,
-            jobs,
-            job_pods,
-            maps: of_agents,
-            rook_migrated: migrated.filter_map(migrated_by_rook).collect(),
-            draining: pdb.and_then(draining),
-            control: control.and_then(control_map::control),
-            requests: requests.as_ref().map(requests_map::requests).unwrap_or_default(),
-        })
-    }
-
-    /// Joins what was listed, and reads operator and PodDisruptionBudgets.
-    async fn joined(
+    /// Joins what was read.
+    fn joined(
         &self,
         (daemons, osd_pods): Large,
         nodes: BTreeMap<NodeName, Node>,
         small: Small,
-        of_operator: Option<String>,
+        around: Around,
     ) -> Result<Kube, K8sError> {
-        let (operator, osd_pdb, own_pdb) =
-            tokio::try_join!(self.operator(of_operator), self.osd_pdb(), self.own_pdb())?;
         let Small { cluster, jobs, job_pods, maps, .. } = small;
         let lists = Lists { daemons, osd_pods, nodes, jobs, job_pods, maps };
         let (mut kube, remarks) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version, kube.fenced_at) =
             (fence_of(&cluster), version_of(&cluster), fenced_at(&cluster));
-        (kube.operator, kube.osd_pdb, kube.own_pdb) = (operator, osd_pdb, own_pdb);
+        (kube.operator, kube.osd_pdb, kube.own_pdb) = (around.operator, around.osd_pdb, around.own_pdb);
         (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
-        (kube.rook_migrated, kube.draining_failure_domain) = (small.rook_migrated, small.draining);
+        (kube.rook_migrated, kube.draining_failure_domain) = small.of_rook;
         (kube.control, kube.requests) = (small.control, small.requests);
         for note in remarks {
             self.note_in_log(&note);
@@ -171,21 +155,6 @@ impl K8s {
 fn of_osds(osds: &BTreeSet<OsdId>) -> String {
     let ids: Vec<_> = osds.iter().map(|osd| osd.0.to_string()).collect();
     format!("{OF_OSDS},ceph-osd-id in ({})", ids.join(","))
-}
-
-/// Deployments and pods of OSDs.
-type Large = (Vec<Result<daemon::Parsed, String>>, Vec<OsdPod>);
-
-/// Contents of what is small in each cluster.
-struct Small {
-    cluster: DynamicObject,
-    jobs: Vec<OurJob>,
-    job_pods: Vec<OurPod>,
-    maps: Vec<OwnedMap>,
-    rook_migrated: BTreeSet<OsdId>,
-    draining: Option<String>,
-    control: Option<Control>,
-    requests: Requests,
 }
 
 /// Contents of the lists, reduced page by page to the parts that are needed.
@@ -259,25 +228,6 @@ fn running_prepare(job: &Job) -> Option<String> {
     let running = job_state::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
     let suspended = job.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
     (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
-}
-
-/// Returns the domain whose node is drained.
-///
-/// Rook, fenced or not, also names a domain with an OSD down while PGs are not clean, which may be an OSD
-/// that osd-migrate has stopped. `set-no-out` distinguishes the two.
-fn draining(map: ConfigMap) -> Option<String> {
-    let mut data = map.data?;
-    let is_only_down = data.get("set-no-out").is_some_and(|word| word != "true");
-    data.remove("draining-failure-domain").filter(|domain| !domain.is_empty() && !is_only_down)
-}
-
-/// Returns the OSD that Rook's own migration took last: a number, or JSON with more
-/// (`pkg/operator/ceph/cluster/osd/migrate.go`, `replace.go`).
-fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
-    let data = map.data?;
-    let of_config = || serde_json::from_str::<Value>(data.get("config")?).ok()?.get("id")?.as_u64();
-    let id = data.get("osdID").and_then(|id| id.trim().parse().ok()).or_else(of_config)?;
-    u32::try_from(id).ok().map(OsdId)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::KeyOwner;
 use crate::domain::osd::ObjectStore;
 use crate::k8s::names::{OSD, PART, RECORD};
+use crate::k8s::nodes::owned::{our_job, owned_map};
 use crate::k8s::wire::{list, on, play};
 
 #[test]
@@ -96,33 +97,6 @@ fn prepare_job_counts_only_while_it_is_running() {
     };
     assert_eq!(job(json!({"active": 1})).as_deref(), Some("rook-ceph-osd-prepare-h1"));
     assert_eq!(job(json!({"conditions": [{"type": "Complete", "status": "True"}]})), None);
-}
-
-#[test]
-fn down_osd_is_not_a_drain_unless_rook_sets_noout() {
-    let seen = |data: Value| draining(serde_json::from_value(json!({ "data": data })).unwrap());
-    assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": "true"})).as_deref(), Some("h1"));
-    assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": ""})), None);
-    assert_eq!(seen(json!({"draining-failure-domain": "", "set-no-out": ""})), None);
-    // Rook 1.6 has only this key.
-    assert_eq!(seen(json!({"draining-failure-domain": "h1"})).as_deref(), Some("h1"));
-}
-
-#[test]
-fn osd_migrated_by_rook_is_read_in_each_of_rooks_formats() {
-    let of = |data: Value| migrated_by_rook(serde_json::from_value(json!({"data": data})).unwrap());
-    assert_eq!(of(json!({"osdID": "5"})), Some(OsdId(5)));
-    let config = json!({"id": 5, "path": "/dev/sdb", "node": "h1"}).to_string();
-    assert_eq!(of(json!({"config": config})), Some(OsdId(5)));
-    for none in [
-        json!({}),
-        json!({"osdID": ""}),
-        json!({"osdID": "-1"}),
-        json!({"config": "null"}),
-        json!({"config": "{}"}),
-    ] {
-        assert_eq!(of(none.clone()), None, "{none}");
-    }
 }
 
 #[tokio::test]

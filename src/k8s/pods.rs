@@ -11,6 +11,11 @@ pub(super) fn is_terminal(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
+/// Returns whether the phase is Succeeded: all containers of the pod have ended without an error.
+pub(super) fn has_succeeded(pod: &Pod) -> bool {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded")
+}
+
 /// Returns whether the main container has started, or may have: an unknown state counts as started.
 pub(super) fn has_begun(pod: &Pod) -> bool {
     let Some(status) = &pod.status else { return false };

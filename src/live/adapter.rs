@@ -16,16 +16,15 @@ use crate::domain::expect;
 use crate::domain::forecast::{Placement, Space};
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::InventoryRequest;
-use crate::domain::observation::{self, Kube, Observation};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
-use crate::domain::plan::Questions;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
-use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
+use crate::k8s::{Agent, K8s, K8sError, Key, Lately, NewInventoryJob, NodePod, Own};
 use crate::live::clock::now;
 use crate::live::failure::kube_failure;
 use crate::live::kept::{Age, Kept};
-use crate::ports::{Cluster, Failure, passing};
+use crate::live::watches::Watches;
+use crate::ports::{Failure, passing};
 
 /// Time after which a rejected PodDisruptionBudget is tried again.
 ///
@@ -66,7 +65,13 @@ pub struct Live {
     /// Declaration from the observation on which the current act was decided. It is what gets rendered.
     pub(super) declared: Option<(ClusterFsid, Declaration)>,
     /// Last observation, while the run waits, or after an act that keeps it.
-    kept: Option<Kept>,
+    pub(super) kept: Option<Kept>,
+    /// Age of the last complete observation since the last act.
+    pub(super) age: Option<Age>,
+    /// What partial observations need not read again.
+    pub(super) lately: Lately,
+    /// Watches of a run.
+    pub(super) _watches: Option<Watches>,
     /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
     pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
@@ -83,6 +88,9 @@ impl Live {
             commands_before: 0,
             declared: None,
             kept: None,
+            age: None,
+            lately: Lately::default(),
+            _watches: None,
             pdb_rejected: None,
         }
     }
@@ -91,6 +99,12 @@ impl Live {
     #[must_use]
     pub fn acting_as(self, own: Arc<Own>) -> Self {
         Self { own: Some(own), ..self }
+    }
+
+    /// Returns the same adapter, which watches what it reads while it waits.
+    #[must_use]
+    pub fn watching(self) -> Self {
+        Self { _watches: Some(Watches::begin(&self.k8s)), ..self }
     }
 
     /// Returns the number of commands sent to Ceph so far.
@@ -112,41 +126,6 @@ impl Live {
         let placement = self.reopen(placement)?;
         let space = self.session().await?.space().await;
         Ok((placement, self.reopen(space)?))
-    }
-
-    /// Joins an observation, and asks the questions that follow from it.
-    async fn joined(
-        &mut self,
-        ceph: observation::Ceph,
-        mut kube: Kube,
-        ask: impl FnOnce(&Observation) -> Questions,
-    ) -> Result<Observation, Failure> {
-        kube.pdb_rejected = self.pdb_rejected();
-        self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
-        self.answered(Observation { at: now(), ceph, kube }, ask).await
-    }
-
-    async fn answered(
-        &mut self,
-        mut seen: Observation,
-        ask: impl FnOnce(&Observation) -> Questions,
-    ) -> Result<Observation, Failure> {
-        let questions = ask(&seen);
-        self.ask(&questions, &mut seen).await?;
-        Ok(seen)
-    }
-
-    async fn observe_ceph_partly(
-        &mut self,
-        earlier: &observation::Ceph,
-    ) -> Result<Option<observation::Ceph>, Failure> {
-        let seen = self.session().await?.observe_partly(earlier).await;
-        self.reopen(seen)
-    }
-
-    pub(super) async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
-        let seen = self.session().await?.observe().await;
-        self.reopen(seen)
     }
 
     /// Stops an OSD after `ok-to-stop` and a check of its slot, both just before the Deployment is scaled
@@ -299,59 +278,13 @@ impl Live {
         created.map_err(|error| passing(error.to_string()))
     }
 
-    fn pdb_rejected(&self) -> Option<String> {
-        self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
-    }
-
     pub(super) fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
         self.declared.clone().ok_or_else(|| passing("the cluster was not observed yet".to_owned()))
     }
 }
 
-impl Cluster for Live {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        self.kept = None;
-        let began = now();
-        let kube = self.k8s.observe().await.map_err(kube_failure)?;
-        let ceph = self.observe_ceph().await?;
-        let seen = self.joined(ceph, kube, ask).await?;
-        self.kept = Some(Kept::of(&seen, Age::new(began, seen.at)));
-        Ok(seen)
-    }
-
-    async fn ask_again(
-        &mut self,
-        seen: Observation,
-        ask: impl FnOnce(&Observation) -> Questions,
-    ) -> Result<Observation, Failure> {
-        self.answered(seen.unanswered(), ask).await
-    }
-
-    async fn observe_partly(
-        &mut self,
-        in_progress: &BTreeSet<OsdId>,
-        ask: impl FnOnce(&Observation) -> Questions,
-    ) -> Result<Option<Observation>, Failure> {
-        // An observation that fails keeps nothing.
-        let Some(kept) = self.kept.take().filter(|kept| kept.age.is_young(now())) else { return Ok(None) };
-        let Some(ceph) = self.observe_ceph_partly(&kept.ceph).await? else { return Ok(None) };
-        let kube = self.k8s.observe_partly(kept.kube, in_progress).await.map_err(kube_failure)?;
-        let seen = self.joined(ceph, kube, ask).await?;
-        self.kept = Some(Kept::of(&seen, kept.age));
-        Ok(Some(seen))
-    }
-
-    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        // An act that is refused found something else than was observed.
-        let kept = self.kept.take();
-        self.act_as_expected(act).await?;
-        self.kept = kept.filter(|_| act.keeps_observation());
-        Ok(())
-    }
-}
-
 impl Live {
-    async fn act_as_expected(&mut self, act: &Act) -> Result<(), Failure> {
+    pub(super) async fn act_as_expected(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
         if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {

@@ -11,11 +11,13 @@ mod failure;
 mod kept;
 mod lease;
 mod ledgers;
+mod observing;
 mod questions;
 mod session;
+mod watches;
 
 pub use adapter::Live;
-pub use clock::WallClock;
+pub use clock::{WallClock, WokenClock};
 pub(crate) use clock::{now, pause};
 pub use failure::{ceph_failure, kube_failure};
 pub use lease::PodLease;

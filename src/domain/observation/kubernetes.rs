@@ -327,7 +327,7 @@ pub enum JobState {
     Waiting,
     /// The agent of the Job runs, or may run.
     Running,
-    /// Condition Complete or Failed is True, and all remaining pods are terminal.
+    /// Condition Complete or Failed is True, or a pod succeeded, and all remaining pods are terminal.
     Ended,
 }
 

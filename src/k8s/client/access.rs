@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::Client;
 
+use crate::k8s::changes::Changes;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kubeconfig::{Access, Environment, unusable};
 use crate::k8s::client::server::Server;
@@ -63,6 +64,7 @@ pub struct K8s {
     pub(in crate::k8s) server: Arc<Server>,
     pub(in crate::k8s) call_limit: Duration,
     requests: AtomicU64,
+    pub(in crate::k8s) changes: Arc<Changes>,
     /// Version of the ledger that was loaded last: the present decisions are based on it.
     pub(in crate::k8s) decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
@@ -108,6 +110,7 @@ impl K8s {
             server: Arc::new(Server::in_cluster("https://kubernetes.default.svc", "default")),
             call_limit: CALL_LIMIT,
             requests: AtomicU64::new(0),
+            changes: Arc::default(),
             decided_by: Mutex::new(None),
             notes: Mutex::new(BTreeSet::new()),
             operator_in: OnceLock::new(),

@@ -32,8 +32,8 @@ const PAGE: u32 = 100;
 
 /// A kind of object, in our namespace or cluster-scoped.
 pub(crate) struct Kind<'a, K> {
-    k8s: &'a K8s,
-    api: Api<K>,
+    pub(super) k8s: &'a K8s,
+    pub(super) api: Api<K>,
     resource: String,
     namespace: Option<String>,
 }
@@ -110,7 +110,7 @@ impl<K> Kind<'_, K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
-    fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
+    pub(super) fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
         Call {
             verb,
             resource: self.resource.clone(),
@@ -119,7 +119,7 @@ where
         }
     }
 
-    async fn answer<T>(
+    pub(super) async fn answer<T>(
         &self,
         call: Call,
         request: impl Future<Output = kube::Result<T>>,

@@ -12,6 +12,7 @@ mod kubeconfig_tests;
 pub(crate) mod page;
 pub(crate) mod server;
 pub(crate) mod time;
+pub(crate) mod watch;
 #[cfg(test)]
 mod wire_access_tests;
 #[cfg(test)]

@@ -87,6 +87,7 @@ fn build(inventory: &NewInventoryJob<'_>, report_uid: &str) -> Value {
 }
 
 /// ConfigMap of an inventory as listed.
+#[derive(Clone)]
 pub(crate) struct InventoryJobSeen {
     name: String,
     inventory: Inventory,

@@ -10,6 +10,7 @@ use crate::k8s::client::time::from_jiff;
 use crate::k8s::pods;
 
 /// A Job as listed.
+#[derive(Clone)]
 pub(crate) struct JobFacts {
     pub(crate) name: String,
     pub(crate) uid: String,
@@ -21,12 +22,14 @@ pub(crate) struct JobFacts {
 }
 
 /// A pod of a Job as listed.
+#[derive(Clone)]
 pub(crate) struct PodFacts {
     /// Name of the pod's Job, which may be gone.
     pub(crate) job: String,
     /// uid of that Job.
     pub(crate) job_uid: String,
     pub(crate) terminal: bool,
+    succeeded: bool,
     begun: bool,
     /// Reason why the pod waits or failed, for people.
     pub(crate) trouble: Option<String>,
@@ -68,16 +71,21 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodFacts> {
         job: label(["batch.kubernetes.io/job-name", "job-name"])?,
         job_uid: label(["batch.kubernetes.io/controller-uid", "controller-uid"])?,
         terminal: pods::is_terminal(pod),
+        succeeded: pods::has_succeeded(pod),
         begun: pods::has_begun(pod),
         trouble: pods::trouble(pod),
     })
 }
 
 /// Returns the state of a Job with these pods.
+///
+/// A Job with a pod that succeeded creates no other one: it has one completion. The Job's controller reports
+/// the end some 3 s after the pod's.
 pub(crate) fn state<'a>(job: &JobFacts, pods: impl Iterator<Item = &'a PodFacts> + Clone) -> JobState {
     let all_terminal = pods.clone().all(|pod| pod.terminal);
+    let over = job.over || pods.clone().any(|pod| pod.succeeded);
     let mut begun = pods.filter(|pod| pod.begun);
-    if job.over && all_terminal {
+    if over && all_terminal {
         JobState::Ended
     } else if !job.over && begun.next().is_none() && !job.ran {
         JobState::Waiting

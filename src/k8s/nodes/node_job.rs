@@ -56,18 +56,21 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
 }
 
 /// A node Job as listed.
+#[derive(Clone)]
 pub(crate) struct JobSeen {
     job: NodeJob,
     facts: JobFacts,
 }
 
 /// A pod of a node Job as listed.
+#[derive(Clone)]
 pub(crate) struct PodSeen {
     job: NodeJob,
     facts: PodFacts,
 }
 
 /// Report and heartbeat of an agent.
+#[derive(Clone)]
 pub(crate) struct ReportSeen {
     pub(crate) report: Option<Result<NodeReport, String>>,
     pub(crate) heartbeat: Option<DateTime<Utc>>,

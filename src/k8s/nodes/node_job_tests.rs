@@ -266,7 +266,7 @@ fn state_of(job: &Value, pods: &[Value]) -> JobState {
 }
 
 #[test]
-fn node_job_has_ended_only_with_its_condition_and_no_live_pod() {
+fn node_job_ends_by_its_condition_or_a_pod_that_succeeded() {
     let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}], "failed": 1});
     let container = |state: Value| {
         json!([{"name": "agent", "image": "i", "imageID": "", "ready": false,
@@ -286,6 +286,9 @@ fn node_job_has_ended_only_with_its_condition_and_no_live_pod() {
         "its controller has not said so yet"
     );
     assert_eq!(state_of(&condition("FailureTarget"), std::slice::from_ref(&over)), JobState::Running);
+    let succeeded = json!({"phase": "Succeeded"});
+    assert_eq!(state_of(&none, std::slice::from_ref(&succeeded)), JobState::Ended);
+    assert_eq!(state_of(&none, &[succeeded, running.clone()]), JobState::Running, "another pod is alive");
     assert_eq!(state_of(&condition("Failed"), &[running]), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), &[waiting]), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), std::slice::from_ref(&over)), JobState::Ended);

@@ -16,12 +16,14 @@ use crate::k8s::nodes::job_state::{self, JobFacts, PodFacts};
 use crate::k8s::nodes::node_job::{self, JobSeen, PodSeen, ReportSeen};
 
 /// One of our Jobs on a node.
+#[derive(Clone)]
 pub(crate) enum OurJob {
     Node(Result<JobSeen, String>),
     Inventory(JobFacts),
 }
 
 /// A pod of such a Job.
+#[derive(Clone)]
 pub(crate) enum OurPod {
     Node(PodSeen),
     Inventory(PodFacts),
@@ -120,6 +122,7 @@ impl Maps {
 }
 
 /// A ConfigMap that belongs to a record or an inventory.
+#[derive(Clone)]
 pub(crate) enum OwnedMap {
     Backup { osd: OsdId, record: RecordId },
     Report { job: String, record: RecordId, seen: Box<ReportSeen> },

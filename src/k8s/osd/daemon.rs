@@ -14,6 +14,7 @@ use crate::k8s::rook::ceph_cluster::FENCE;
 use crate::k8s::tolerations;
 
 /// An OSD and the contents of its Deployment; the caller adds the pods and the node's name.
+#[derive(Clone)]
 pub(crate) struct Parsed {
     /// OSD that the Deployment runs.
     pub(crate) osd: OsdId,

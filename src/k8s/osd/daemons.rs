@@ -11,6 +11,7 @@ use crate::k8s::osd::daemon;
 use crate::k8s::pods;
 
 /// A pod of an OSD that is not terminal.
+#[derive(Clone)]
 pub(crate) struct OsdPod {
     /// OSD of the pod, by its label.
     pub(crate) osd: Option<OsdId>,

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
+use crate::k8s::changes::Watched;
 use crate::k8s::client::access::{K8s, Loaded, ResourceVersion};
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OURS, PART, Part, labels};
@@ -51,6 +52,8 @@ impl K8s {
         if expect::decided_by_ledger(&found, &expected) {
             return Ok(());
         }
+        // A watch that is behind has not reported it yet.
+        self.changes().note(Watched::Maps);
         Err(K8sError::Unexpected {
             what: format!("configmap/{LEDGER}"),
             found: "another client saved it since the act was decided".to_owned(),

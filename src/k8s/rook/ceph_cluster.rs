@@ -24,7 +24,7 @@ const CONFIRMATION: &str = "yes-really-migrate-osds";
 const CONFIRMATION_BEFORE: &str = "yes-really-update-store";
 
 impl K8s {
-    pub(super) fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
+    pub(in crate::k8s) fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
         self.untyped(&ceph_cluster_kind())
     }
 

@@ -8,7 +8,7 @@ mod key_rotation;
 mod locate;
 pub(crate) mod mon_access;
 mod operator;
-mod pdbs;
+pub(crate) mod pdbs;
 mod storage;
 #[cfg(test)]
 mod wire_fence_tests;

@@ -14,12 +14,12 @@ use crate::k8s::names::{self, Part};
 use crate::k8s::rook::operator::{expect_unchanged, tested};
 
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
-const ROOK_PDB: &str = "rook-ceph-osd";
+pub(in crate::k8s) const ROOK_PDB: &str = "rook-ceph-osd";
 
 /// Our own PodDisruptionBudget: while it exists, no OSD's pod may be evicted.
 ///
 /// Two PodDisruptionBudgets over one pod allow no eviction either (`pods/eviction`, HTTP 500).
-const OWN: &str = "osd-migrate-drains";
+pub(in crate::k8s) const OWN_PDB: &str = "osd-migrate-drains";
 
 impl K8s {
     /// Returns the OSDs' PodDisruptionBudget, if it exists and says how many pods may be unavailable.
@@ -29,7 +29,7 @@ impl K8s {
 
     /// Returns the uid of our own PodDisruptionBudget, if it exists.
     pub async fn own_pdb(&self) -> Result<Option<String>, K8sError> {
-        Ok(self.kind::<PodDisruptionBudget>().get_opt(OWN).await?.and_then(|found| found.metadata.uid))
+        Ok(self.kind::<PodDisruptionBudget>().get_opt(OWN_PDB).await?.and_then(|found| found.metadata.uid))
     }
 
     /// Sets how many OSD pods may be evicted at a time, if the object has that uid and generation.
@@ -46,7 +46,7 @@ impl K8s {
 
     /// Creates our own PodDisruptionBudget; an existing one is success.
     pub async fn create_pdb(&self) -> Result<(), K8sError> {
-        match self.kind::<PodDisruptionBudget>().create(OWN, &own()).await {
+        match self.kind::<PodDisruptionBudget>().create(OWN_PDB, &own()).await {
             Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -54,7 +54,7 @@ impl K8s {
 
     /// Deletes our own PodDisruptionBudget, if it has this uid; one that is already deleted is success.
     pub async fn delete_pdb(&self, uid: &str) -> Result<(), K8sError> {
-        self.kind::<PodDisruptionBudget>().delete(OWN, uid, PropagationPolicy::Background).await
+        self.kind::<PodDisruptionBudget>().delete(OWN_PDB, uid, PropagationPolicy::Background).await
     }
 }
 
@@ -69,7 +69,7 @@ fn own() -> PodDisruptionBudget {
         ..PodDisruptionBudgetSpec::default()
     };
     let metadata = ObjectMeta {
-        name: Some(OWN.to_owned()),
+        name: Some(OWN_PDB.to_owned()),
         labels: Some(names::labels(Part::Drains)),
         ..ObjectMeta::default()
     };
@@ -145,7 +145,7 @@ mod tests {
     async fn own_pdb_is_created_once_and_deleted_by_its_uid() {
         let all = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets";
         let check = |body: Value| {
-            assert_eq!(body["metadata"]["name"], OWN);
+            assert_eq!(body["metadata"]["name"], OWN_PDB);
             assert_eq!(body["metadata"]["labels"]["app.kubernetes.io/name"], "osd-migrate");
             let spec = json!({"maxUnavailable": 0, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}});
             assert_eq!(body["spec"], spec);
@@ -155,8 +155,8 @@ mod tests {
                 vec![on(&format!("POST {all}?&fieldManager=osd-migrate"), status, answer).with(check)];
             play(script, async |k8s| k8s.create_pdb().await).await.unwrap();
         }
-        let found = json!({"metadata": {"name": OWN, "uid": "u1"}});
-        let script = vec![on(&format!("GET {all}/{OWN}"), 200, found)];
+        let found = json!({"metadata": {"name": OWN_PDB, "uid": "u1"}});
+        let script = vec![on(&format!("GET {all}/{OWN_PDB}"), 200, found)];
         assert_eq!(play(script, async |k8s| k8s.own_pdb().await).await.unwrap().as_deref(), Some("u1"));
         let check = |body: Value| assert_eq!(body["preconditions"], json!({"uid": "u1"}));
         for (status, answer, is_done) in [
@@ -164,7 +164,7 @@ mod tests {
             (404, refusal(404, "NotFound"), true),
             (409, refusal(409, "Conflict"), false),
         ] {
-            let script = vec![on(&format!("DELETE {all}/{OWN}?"), status, answer).with(check)];
+            let script = vec![on(&format!("DELETE {all}/{OWN_PDB}?"), status, answer).with(check)];
             let done = play(script, async |k8s| k8s.delete_pdb("u1").await).await;
             assert_eq!(done.is_ok(), is_done, "{done:?}");
         }

@@ -1,7 +1,7 @@
 //! OSDs whose data is moved first: the program dies or freezes at any point, and the result is the same.
 //!
-//! OSDs that are emptied and migrated, that leave because of a switch of the run or because they are dead, and whole
-//! nodes that leave.
+//! OSDs that are emptied and migrated, that leave because of a switch of the run or because they are dead,
+//! and whole nodes that leave.
 
 use chrono::TimeDelta;
 

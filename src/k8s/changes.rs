@@ -1,0 +1,195 @@
+//! Changes since something was read, as watches of the API server report them.
+//!
+//! A watch is never asked what an object is: it may be behind, and nothing says by how much. It only says
+//! that nothing has changed that it knows of, so that a run that waits need not read the same again. See
+//! `docs/development/adr/0050-watches.md`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+/// Objects that are watched together, in the namespace of the CephCluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watched {
+    /// CephClusters.
+    Clusters,
+    /// Deployments, of OSDs and of Rook's operator.
+    Deployments,
+    /// Pods of OSDs, of the operator, and of agents.
+    Pods,
+    /// Jobs of agents.
+    Jobs,
+    /// ConfigMaps of osd-migrate and of Rook.
+    Maps,
+    /// PodDisruptionBudget of Rook for OSDs.
+    RookPdb,
+    /// PodDisruptionBudget of osd-migrate.
+    OwnPdb,
+}
+
+impl Watched {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Clusters, Self::Deployments, Self::Pods, Self::Jobs, Self::Maps, Self::RookPdb, Self::OwnPdb];
+}
+
+/// Numbers of changes that were known at one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark(Vec<u64>);
+
+/// Number of changes of each kind of objects.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    kinds: [OfKind; Watched::ALL.len()],
+    any: Notify,
+}
+
+#[derive(Debug, Default)]
+struct OfKind {
+    count: AtomicU64,
+    /// Each change from now on is counted.
+    is_watched: AtomicBool,
+}
+
+impl Changes {
+    /// Returns the present mark of these kinds; `None` if one of them is not watched, so that a change may be
+    /// missed.
+    ///
+    /// What is read after it, and has the same mark later, did not change meanwhile, as far as is known.
+    pub(crate) fn mark(&self, kinds: &[Watched]) -> Option<Mark> {
+        let of = |kind: &Watched| {
+            let of_kind = self.of(*kind);
+            of_kind.is_watched.load(Ordering::Acquire).then(|| of_kind.count.load(Ordering::Acquire))
+        };
+        kinds.iter().map(of).collect::<Option<_>>().map(Mark)
+    }
+
+    /// Notes that an object changed.
+    pub(super) fn note(&self, kind: Watched) {
+        self.of(kind).count.fetch_add(1, Ordering::AcqRel);
+        self.any.notify_one();
+    }
+
+    /// Returns when a change is noted, or at once if one was noted since the last call.
+    pub(crate) async fn next(&self) {
+        self.any.notified().await;
+    }
+
+    /// Notes that changes are counted from now on. Earlier ones may have been missed.
+    pub(super) fn begin(&self, kind: Watched) {
+        self.note(kind);
+        self.of(kind).is_watched.store(true, Ordering::Release);
+    }
+
+    /// Notes that changes may be missed from now on.
+    pub(super) fn end(&self, kind: Watched) {
+        self.of(kind).is_watched.store(false, Ordering::Release);
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the array has an element for each variant")]
+    fn of(&self, kind: Watched) -> &OfKind {
+        &self.kinds[kind as usize]
+    }
+}
+
+/// Value that was read last, and the changes that were known before it was read.
+#[derive(Debug)]
+pub(crate) struct Last<T>(Option<(Mark, T)>);
+
+impl<T> Default for Last<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Clone> Last<T> {
+    /// Returns the value, which is read only if something may have changed since it was read last.
+    ///
+    /// `now`: the mark before the call.
+    pub(crate) async fn get<E>(
+        &mut self,
+        now: Option<Mark>,
+        read: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        if let (Some(now), Some((then, value))) = (&now, &self.0)
+            && now == then
+        {
+            return Ok(value.clone());
+        }
+        self.0 = None;
+        let value = read.await?;
+        self.0 = now.map(|now| (now, value.clone()));
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: &[Watched] = &[Watched::Pods, Watched::Maps];
+
+    fn watched() -> Changes {
+        let changes = Changes::default();
+        for kind in Watched::ALL {
+            changes.begin(kind);
+        }
+        changes
+    }
+
+    /// Reads a number, which counts the reads.
+    async fn read(last: &mut Last<u32>, changes: &Changes, count: &mut u32) -> Result<u32, u32> {
+        let read = async {
+            *count += 1;
+            Ok(*count)
+        };
+        last.get(changes.mark(KINDS), read).await
+    }
+
+    #[tokio::test]
+    async fn value_is_read_again_only_after_a_change() {
+        let (changes, mut last, mut count) = (watched(), Last::default(), 0);
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
+        changes.note(Watched::Jobs);
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1), "another kind changed");
+        for kind in KINDS {
+            let before = count;
+            changes.note(*kind);
+            assert_eq!(read(&mut last, &changes, &mut count).await, Ok(before + 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn value_is_read_each_time_while_a_watch_is_missing() {
+        let (changes, mut last, mut count) = (watched(), Last::default(), 0);
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
+        changes.end(Watched::Maps);
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(2));
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(3));
+        // What changed while there was no watch is not known.
+        changes.begin(Watched::Maps);
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));
+    }
+
+    #[tokio::test]
+    async fn change_during_the_read_makes_the_next_look_read_again() {
+        let (changes, mut last, mut count) = (watched(), Last::default(), 0);
+        let late = async {
+            changes.note(Watched::Pods);
+            Ok::<u32, u32>(7)
+        };
+        assert_eq!(last.get(changes.mark(KINDS), late).await, Ok(7));
+        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn value_that_could_not_be_read_is_not_kept() {
+        let (changes, mut last) = (watched(), Last::<u32>::default());
+        let fails = async { Err::<u32, &str>("denied") };
+        assert_eq!(last.get(changes.mark(KINDS), fails).await, Err("denied"));
+        let reads = async { Ok::<u32, &str>(2) };
+        assert_eq!(last.get(changes.mark(KINDS), reads).await, Ok(2));
+    }
+}

@@ -1,0 +1,161 @@
+//! Watches of the objects that a run reads while it waits.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, Resource};
+
+use crate::k8s::changes::{Changes, Watched};
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::client::kind::Kind;
+use crate::k8s::client::watch::Which;
+use crate::k8s::names::OF_AGENTS;
+use crate::k8s::own::ledger_map::STATUS;
+use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
+
+impl K8s {
+    /// Returns the changes that the watches have reported.
+    pub(crate) fn changes(&self) -> &Arc<Changes> {
+        &self.changes
+    }
+
+    /// Watches objects until the server ends the watch, and returns the version from which to go on.
+    ///
+    /// Without `from`, the watch begins now. After an error, changes may be missed until the next call.
+    pub async fn watch(&self, watched: Watched, from: Option<String>) -> Result<String, K8sError> {
+        let ended = self.watch_changes(watched, from).await;
+        if ended.is_err() {
+            self.changes.end(watched);
+        }
+        ended
+    }
+
+    async fn watch_changes(&self, watched: Watched, from: Option<String>) -> Result<String, K8sError> {
+        let (kind, which) = (self.watched(watched), which(watched));
+        let is_new = from.is_none();
+        let from = match from {
+            Some(version) => version,
+            None => kind.collection_version(which).await?,
+        };
+        let begun = || {
+            if is_new {
+                self.changes.begin(watched);
+            }
+        };
+        let changed = |object: &ObjectMeta| {
+            if is_read(watched, object) {
+                self.changes.note(watched);
+            }
+        };
+        kind.watch(which, from, begun, changed).await
+    }
+
+    fn watched(&self, watched: Watched) -> Kind<'_, DynamicObject> {
+        let resource = match watched {
+            Watched::Clusters => return self.ceph_clusters(),
+            Watched::Deployments => erased::<Deployment>(),
+            Watched::Pods => erased::<Pod>(),
+            Watched::Jobs => erased::<Job>(),
+            Watched::Maps => erased::<ConfigMap>(),
+            Watched::RookPdb | Watched::OwnPdb => erased::<PodDisruptionBudget>(),
+        };
+        self.untyped(&resource)
+    }
+}
+
+fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
+    ApiResource::erase::<K>(&())
+}
+
+fn which(watched: Watched) -> Which<'static> {
+    match watched {
+        Watched::Clusters | Watched::Deployments | Watched::Pods | Watched::Maps => Which::default(),
+        Watched::Jobs => Which { labels: Some(OF_AGENTS), ..Which::default() },
+        // The right to watch is for these names.
+        Watched::RookPdb => Which { name: Some(ROOK_PDB), ..Which::default() },
+        Watched::OwnPdb => Which { name: Some(OWN_PDB), ..Which::default() },
+    }
+}
+
+/// Returns whether an observation reads the object.
+///
+/// A run writes its status all the time, and never reads it.
+fn is_read(watched: Watched, object: &ObjectMeta) -> bool {
+    watched != Watched::Maps || object.name.as_deref() != Some(STATUS)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::k8s::wire::{on, play, refusal};
+
+    const MAPS: &str = "/api/v1/namespaces/rook-ceph/configmaps";
+
+    fn version() -> crate::k8s::wire::Exchange {
+        let answer = json!({"metadata": {"resourceVersion": "7"}, "items": []});
+        on(&format!("GET {MAPS}?&limit=1"), 200, answer)
+    }
+
+    fn watch(kind: &str, from: &str, event: Value) -> crate::k8s::wire::Exchange {
+        let params = format!("watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion={from}");
+        on(&format!("GET {kind}?&{params}"), 200, event)
+    }
+
+    fn modified(name: &str) -> Value {
+        let metadata = json!({"name": name, "resourceVersion": "9"});
+        json!({"type": "MODIFIED", "object": {"metadata": metadata}})
+    }
+
+    #[tokio::test]
+    async fn watch_counts_changes_and_goes_on_from_the_last() {
+        for (name, is_counted) in [("osd-migrate-control", true), (STATUS, false)] {
+            let script = vec![version(), watch(MAPS, "7", modified(name)), watch(MAPS, "9", modified(name))];
+            let (begun, first, second) = play(script, async |k8s| {
+                let mark = || k8s.changes().mark(&[Watched::Maps]);
+                assert_eq!(mark(), None, "nothing is watched yet");
+                let from = k8s.watch(Watched::Maps, None).await.unwrap();
+                assert_eq!(from, "9");
+                let first = mark();
+                k8s.watch(Watched::Maps, Some(from)).await.unwrap();
+                (k8s.changes().mark(&[Watched::Pods]), first, mark())
+            })
+            .await;
+            assert_eq!(begun, None, "another kind is not watched");
+            assert_eq!(first != second, is_counted, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn watch_that_fails_misses_changes_until_the_next_one() {
+        let expired = json!({"type": "ERROR", "object": refusal(410, "Expired")});
+        let script = vec![version(), watch(MAPS, "7", expired), version(), watch(MAPS, "7", modified("a"))];
+        play(script, async |k8s| {
+            let mark = || k8s.changes().mark(&[Watched::Maps]);
+            assert!(k8s.watch(Watched::Maps, None).await.is_err());
+            assert_eq!(mark(), None);
+            k8s.watch(Watched::Maps, None).await.unwrap();
+            assert!(mark().is_some());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn watch_of_one_object_names_it() {
+        let pdbs = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets";
+        let forbidden = on(
+            &format!("GET {pdbs}?&fieldSelector=metadata.name%3Drook-ceph-osd&limit=1"),
+            403,
+            refusal(403, "Forbidden"),
+        );
+        let refused = play(vec![forbidden], async |k8s| k8s.watch(Watched::RookPdb, None).await).await;
+        assert!(matches!(refused, Err(K8sError::Forbidden { .. })), "{refused:?}");
+    }
+}

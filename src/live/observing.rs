@@ -1,0 +1,99 @@
+//! Complete and partial observations, and acts, of a real run.
+
+use std::collections::BTreeSet;
+
+use crate::domain::act::Act;
+use crate::domain::observation::{self, Kube, Observation};
+use crate::domain::osd::OsdId;
+use crate::domain::plan::Questions;
+use crate::live::adapter::Live;
+use crate::live::clock::now;
+use crate::live::failure::kube_failure;
+use crate::live::kept::{Age, Kept};
+use crate::ports::{Cluster, Failure};
+
+impl Cluster for Live {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        self.kept = None;
+        let began = now();
+        let kube = self.k8s.observe_all(&mut self.lately).await.map_err(kube_failure)?;
+        let ceph = self.observe_ceph().await?;
+        let seen = self.joined(ceph, kube, ask).await?;
+        let age = Age::new(began, seen.at, self.age);
+        (self.kept, self.age) = (Some(Kept::of(&seen, age)), Some(age));
+        Ok(seen)
+    }
+
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        self.answered(seen.unanswered(), ask).await
+    }
+
+    async fn observe_partly(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        // An observation that fails keeps nothing.
+        let Some(kept) = self.kept.take().filter(|kept| kept.age.is_young(now())) else { return Ok(None) };
+        let Some(ceph) = self.observe_ceph_partly(&kept.ceph).await? else { return Ok(None) };
+        let kube =
+            self.k8s.observe_partly(kept.kube, in_progress, &mut self.lately).await.map_err(kube_failure)?;
+        let seen = self.joined(ceph, kube, ask).await?;
+        self.kept = Some(Kept::of(&seen, kept.age));
+        Ok(Some(seen))
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.age = None;
+        // An act that is refused found something else than was observed.
+        let kept = self.kept.take();
+        self.act_as_expected(act).await?;
+        self.kept = kept.filter(|_| act.keeps_observation());
+        Ok(())
+    }
+}
+
+impl Live {
+    /// Joins an observation, and asks the questions that follow from it.
+    async fn joined(
+        &mut self,
+        ceph: observation::Ceph,
+        mut kube: Kube,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        kube.pdb_rejected = self.pdb_rejected();
+        self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
+        self.answered(Observation { at: now(), ceph, kube }, ask).await
+    }
+
+    async fn answered(
+        &mut self,
+        mut seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        let questions = ask(&seen);
+        self.ask(&questions, &mut seen).await?;
+        Ok(seen)
+    }
+
+    async fn observe_ceph_partly(
+        &mut self,
+        earlier: &observation::Ceph,
+    ) -> Result<Option<observation::Ceph>, Failure> {
+        let seen = self.session().await?.observe_partly(earlier).await;
+        self.reopen(seen)
+    }
+
+    pub(super) async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
+        let seen = self.session().await?.observe().await;
+        self.reopen(seen)
+    }
+
+    fn pdb_rejected(&self) -> Option<String> {
+        self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
+    }
+}
