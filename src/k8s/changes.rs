@@ -75,7 +75,7 @@ impl Changes {
         self.any.notified().await;
     }
 
-    /// Notes that changes are counted from now on. Earlier ones may have been missed.
+    /// Notes that changes are counted from now on; earlier ones may have been missed.
     pub(super) fn begin(&self, kind: Watched) {
         self.note(kind);
         self.of(kind).is_watched.store(true, Ordering::Release);

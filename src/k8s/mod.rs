@@ -1,8 +1,8 @@
 //! Kubernetes: one file per kind. Builders and parsers are pure; the calls around them carry what they expect
 //! to find.
 //!
-//! Nothing here decides, waits or sleeps, except for the report of a node agent and for watches. Nothing reads the clock:
-//! times are arguments.
+//! Nothing here decides, waits or sleeps, except for the report of a node agent and for watches. Nothing
+//! reads the clock: times are arguments.
 //!
 //! | folder or file | content |
 //! | --- | --- |

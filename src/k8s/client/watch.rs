@@ -40,7 +40,9 @@ impl<K> Kind<'_, K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
-    /// Returns the version of the collection, from which a watch may begin. Nothing of the objects is read.
+    /// Returns the version of the collection, from which a watch may begin.
+    ///
+    /// Nothing of the objects is read.
     pub(crate) async fn collection_version(&self, which: Which<'_>) -> Result<String, K8sError> {
         let (label_selector, field_selector) = which.selectors();
         let params = ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
@@ -59,7 +61,9 @@ where
         begun: impl FnOnce(),
         changed: impl FnMut(&ObjectMeta),
     ) -> Result<String, K8sError> {
-        let params = WatchParams::default().labels(which.labels).fields(&fields(which.name)).timeout(LASTS);
+        let (label_selector, field_selector) = which.selectors();
+        let params =
+            WatchParams { label_selector, field_selector, timeout: Some(LASTS), ..WatchParams::default() };
         let call = || self.call("watch", which.name);
         let events = self.answer(call(), self.api.watch_metadata(&params, &from)).await?;
         begun();

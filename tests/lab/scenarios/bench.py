@@ -7,7 +7,7 @@ primaries counted. The scenario prints a table.
 import json
 import time
 
-from . import empty, sick
+from . import course, empty, sick
 from .disks import attached
 from .replicas import STATISTICS, Watch, trim
 
@@ -37,9 +37,11 @@ def run(world):
 
 
 def by_osd_migrate(world, osd, _watch):
-    job = world.start("bench", [*RUN, "--select", f"osd.{osd}"])
-    result = world.wait_for(job, 1800)
+    with course.Pods(world) as pods:
+        job = world.start("bench", [*RUN, "--select", f"osd.{osd}"])
+        result = world.wait_for(job, 1800)
     assert result == ("Complete", 0), (result, world.log(job))
+    world.say(f"parts of osd.{osd}:\n{course.text(course.course(world, osd, pods))}")
 
 
 def in_place(world, osd, _watch):
