@@ -54,9 +54,9 @@ pub struct PlanArgs {
     pub inventory: bool,
     /// Forecast a removal: osd.1,osd.5-osd.9.
     ///
-    /// Shows the PGs and bytes that would move, and whether there is space for them. The forecast is computed
-    /// by Ceph's own program for the CRUSH weight 0. Nothing is changed. The exit code is 3 if a PG finds too
-    /// few OSDs, or an OSD would be too full.
+    /// Shows the PGs and bytes that would move, the expected time, and whether there is space for them.
+    /// The forecast is computed by Ceph's own program for the CRUSH weight 0. Nothing is changed. The exit
+    /// code is 3 if a PG finds too few OSDs, or an OSD would be too full.
     #[arg(long, value_delimiter = ',', value_name = "OSD", conflicts_with = "inventory")]
     #[arg(hide_short_help = true)]
     pub remove: Vec<OsdRange>,

@@ -3,7 +3,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `dispatch` | from the arguments to the command |
-//! | `plan`, `plan_removal`, `inventories` | `plan`, its forecast of a removal; inventories of nodes |
+//! | `plan`, `plan_removal`, `inventories`, `rate` | `plan`, its forecast of a removal; inventories of nodes; the rate for estimates |
 //! | `run` | `run`, `provision` |
 //! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
 //! | `remove`, `undeclared`, `keep` | requests for the removal of OSDs |
@@ -36,6 +36,7 @@ mod plan_removal;
 mod pod;
 mod preflight;
 mod print;
+mod rate;
 mod rehearse;
 mod remote;
 mod remove;

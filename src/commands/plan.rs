@@ -10,10 +10,10 @@ use crate::commands::inventories::Inventories;
 use crate::commands::plan_removal::plan_removal;
 use crate::commands::pod::{of_environment, own};
 use crate::commands::print::print;
+use crate::commands::rate::rate;
 use crate::commands::terminal::width;
 use crate::domain::batch;
 use crate::domain::drift::{self, Finding};
-use crate::domain::estimate::Rate;
 use crate::domain::gate::{self, Own};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::osd::OsdId;
@@ -24,9 +24,8 @@ use crate::domain::view::View;
 use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::layout::fitted;
-use crate::live::{Ledgers, Live, WallClock};
-use crate::ports::{Clock, Cluster, LedgerStore};
-use crate::report::Said;
+use crate::live::{Ledgers, Live};
+use crate::ports::{Cluster, LedgerStore};
 use crate::show::{self, Plan, PlanDetail};
 
 /// Prints what a run would do.
@@ -112,7 +111,7 @@ pub(super) async fn planned(
         devices: &devices,
         disks: &disks,
         places: &places,
-        rate: Rate::of(measured(&k8s).await),
+        rate: rate(&k8s).await,
         hash: hash.as_ref(),
         unmatched: &plan::unmatched(view),
     };
@@ -164,12 +163,6 @@ fn questions(view: View<'_>) -> plan::Questions {
     };
     let emptiable = asked.emptiable.or_else(next);
     plan::Questions { emptiable, ..asked }
-}
-
-/// Returns the rate that the last run measured, if the status of a run is known.
-async fn measured(k8s: &K8s) -> Option<u64> {
-    let said: Said = serde_json::from_str(&k8s.read_status().await.ok()??).ok()?;
-    said.pace?.progress(WallClock.now()).rate
 }
 
 /// Returns the stable names of devices that an inspection has proven.

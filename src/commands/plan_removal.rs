@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cli::{PlanArgs, PlanOutput};
 use crate::commands::print::print;
+use crate::commands::rate::rate;
 use crate::commands::terminal::width;
 use crate::domain::forecast::forecast;
 use crate::domain::node_osds;
@@ -34,13 +35,13 @@ pub(super) async fn plan_removal(mut live: Live, k8s: &K8s, args: &PlanArgs) -> 
         Err(failure) => return not_seen(&failure),
     };
     let forecast = forecast(&placement, &space, &seen.ceph);
-    let names = k8s.names();
+    let (names, rate) = (k8s.names(), rate(k8s).await);
     let text = match args.output {
         PlanOutput::Table | PlanOutput::Wide => {
-            fitted(&names.complete(&show::removal_text(&forecast, args.all, width())), width())
+            fitted(&names.complete(&show::removal_text(&forecast, rate, args.all, width())), width())
         }
-        PlanOutput::Json => format!("{:#}", show::removal_json(&forecast, &placement)),
-        PlanOutput::Yaml => show::yaml(&show::removal_json(&forecast, &placement)),
+        PlanOutput::Json => format!("{:#}", show::removal_json(&forecast, rate, &placement)),
+        PlanOutput::Yaml => show::yaml(&show::removal_json(&forecast, rate, &placement)),
         PlanOutput::Name => forecast.osds.keys().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     };
     let exit = if forecast.obstacles.is_empty() { Exit::Finished } else { Exit::Refused };

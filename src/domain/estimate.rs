@@ -20,7 +20,7 @@ const ASSUMED_RATE: u64 = 100 << 20;
 pub struct Rate {
     /// Bytes per second.
     pub bytes: u64,
-    /// Whether the last run measured it.
+    /// Whether earlier runs measured it.
     pub is_measured: bool,
 }
 
@@ -28,6 +28,11 @@ impl Rate {
     /// Returns a measured rate, or the assumed one.
     pub fn of(measured: Option<u64>) -> Self {
         Self { bytes: measured.unwrap_or(ASSUMED_RATE), is_measured: measured.is_some() }
+    }
+
+    /// Returns the time that so many bytes take; `None` if the rate was not measured.
+    pub fn measured_time(&self, bytes: u64) -> Option<TimeDelta> {
+        self.is_measured.then(|| time_for(bytes, self.bytes))
     }
 
     /// Returns the time that an OSD takes whose migration moves so many bytes.
@@ -38,7 +43,7 @@ impl Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = if self.is_measured { "measured by the last run" } else { "assumed" };
+        let source = if self.is_measured { "measured by earlier runs" } else { "assumed" };
         write!(f, "{}/s ({source})", size(self.bytes))
     }
 }
@@ -145,7 +150,7 @@ mod tests {
         assert_eq!(
             all.sentence(rate),
             "3 of 128 OSDs to migrate, 2 refused, 123 as declared; 12.0 TiB to move; about 33 h at 110.0 MiB/s \
-             (measured by the last run)"
+             (measured by earlier runs)"
         );
         let none = Totals { as_declared: 4, ..Totals::default() };
         assert_eq!(none.sentence(Rate::of(None)), "0 of 4 OSDs to migrate, 4 as declared");

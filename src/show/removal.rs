@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::estimate::Rate;
 use crate::domain::forecast::{Change, Forecast, Obstacle, Placement};
 use crate::domain::osd::OsdId;
-use crate::domain::units::size;
+use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
 use crate::show::document::API_VERSION;
 
@@ -13,9 +14,10 @@ const ROWS: usize = 20;
 
 /// Returns the forecast.
 ///
-/// It has the summary, one row for each OSD that gets or loses PGs, and the reasons against the removal.
-pub fn removal_text(forecast: &Forecast, all: bool, width: Width) -> String {
-    let mut parts = vec![summary(forecast)];
+/// It has the summary, the expected time, one row for each OSD that gets or loses PGs, and the reasons
+/// against the removal.
+pub fn removal_text(forecast: &Forecast, rate: Rate, all: bool, width: Width) -> String {
+    let mut parts = vec![summary(forecast), expected_time(forecast, rate)];
     let rows = by_usage(forecast);
     let shown = if all { rows.len() } else { rows.len().min(ROWS) };
     let mut table = Rows::new(&["OSD", "PGS", "GETS", "LOSES", "NOW", "HIGHEST", "THEN"]);
@@ -48,16 +50,26 @@ fn summary(forecast: &Forecast) -> String {
         "Without {} (CRUSH weight 0, osdmap {epoch}), {pgs} PGs move: {}{}. Nothing is changed.",
         osds.join(", "),
         size(*moved_bytes),
-        times(*moved_bytes, *held_bytes)
-            .map(|times| format!(", {times} times what is on it"))
+        tenths_of_held(*moved_bytes, *held_bytes)
+            .map(|tenths| format!(", {}.{} times what is on {}", tenths / 10, tenths % 10, it(osds.len())))
             .unwrap_or_default()
     )
 }
 
-/// Returns the moved bytes as a multiple of the bytes on the removed OSDs, with one decimal.
-fn times(moved: u64, held: u64) -> Option<String> {
-    let tenths = moved.saturating_mul(10).checked_div(held)?;
-    Some(format!("{}.{}", tenths / 10, tenths % 10))
+fn it(osds: usize) -> &'static str {
+    if osds == 1 { "it" } else { "them" }
+}
+
+/// Returns the moved bytes as a multiple of the bytes on the removed OSDs, in tenths.
+fn tenths_of_held(moved: u64, held: u64) -> Option<u64> {
+    moved.saturating_mul(10).checked_div(held)
+}
+
+fn expected_time(forecast: &Forecast, rate: Rate) -> String {
+    rate.measured_time(forecast.moved_bytes).map_or_else(
+        || "Expected time: unknown, because no run of osd-migrate has measured a rate yet".to_owned(),
+        |expected| format!("Expected time: about {} at {rate}", time(expected)),
+    )
 }
 
 /// Returns the OSDs, the fullest at the highest first.
@@ -84,7 +96,7 @@ fn row(osd: OsdId, change: &Change) -> [String; 7] {
 }
 
 /// Returns the forecast for programs, with the up sets of the PGs that move.
-pub fn removal_json(forecast: &Forecast, placement: &Placement) -> Value {
+pub fn removal_json(forecast: &Forecast, rate: Rate, placement: &Placement) -> Value {
     let osds: Vec<_> = by_usage(forecast)
         .into_iter()
         .map(|(osd, change)| {
@@ -114,6 +126,9 @@ pub fn removal_json(forecast: &Forecast, placement: &Placement) -> Value {
         "without": ids(&forecast.without),
         "movedBytes": forecast.moved_bytes,
         "heldBytes": forecast.held_bytes,
+        "movedTenthsOfHeld": tenths_of_held(forecast.moved_bytes, forecast.held_bytes),
+        "bytesPerSecond": rate.is_measured.then_some(rate.bytes),
+        "expectedSeconds": rate.measured_time(forecast.moved_bytes).map(|expected| expected.num_seconds()),
         "uncleanPgs": forecast.unclean,
         "possible": forecast.obstacles.is_empty(),
         "obstacles": forecast.obstacles.iter().map(obstacle).collect::<Vec<_>>(),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osd_migrate::domain::estimate::Rate;
 use osd_migrate::domain::forecast::{Forecast, Limits, Move, Obstacle, OsdSpace, Placement, Space, forecast};
 use osd_migrate::domain::observation::{Ceph, Emptiable};
 use osd_migrate::domain::osd::{Epoch, OsdId, PgId};
@@ -268,30 +269,48 @@ fn filestore_is_forecast_by_its_objects() {
 #[test]
 fn forecast_shows_the_fullest_osd_first_and_every_obstacle() {
     let scene = Scene::new().with(|scene| scene.space.osds.get_mut(&OsdId(2)).unwrap().used_bytes = 80 * GIB);
-    let text = removal_text(&scene.forecast(), false, Width::of(80));
+    let text = removal_text(&scene.forecast(), Rate::of(None), false, Width::of(80));
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines[0],
         "Without osd.0 (CRUSH weight 0, osdmap e7), 2 PGs move: 24.0 GiB, 1.0 times what is on it. \
          Nothing is changed."
     );
-    let rows: Vec<Vec<_>> = lines[1..].iter().map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<_>> = lines[2..].iter().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["OSD", "PGS", "GETS", "LOSES", "NOW", "HIGHEST", "THEN"]);
     assert_eq!(rows[1], ["osd.2", "1", "1", "0", "80", "%", "94", "%", "94", "%"]);
     assert_eq!(rows[2][0], "osd.0", "{text}");
     let last = "no-space: without osd.0, osd.2 would be 94 % full (backfillfull at 90 %), 3.3 GiB too much. Add OSDs, \
                 or delete data";
     assert_eq!(lines.last(), Some(&last), "{text}");
-    let fine = removal_text(&Scene::new().forecast(), false, Width::of(80));
+    let fine = removal_text(&Scene::new().forecast(), Rate::of(None), false, Width::of(80));
     assert!(fine.ends_with("Every PG finds its OSDs, and every OSD has space."), "{fine}");
 }
 
 #[test]
 fn forecast_as_json_has_the_pgs_that_move() {
     let scene = Scene::new();
-    let json = removal_json(&scene.forecast(), &scene.placement);
+    let json = removal_json(&scene.forecast(), Rate::of(None), &scene.placement);
     assert_eq!((&json["possible"], &json["without"]), (&true.into(), &serde_json::json!([0])));
     assert_eq!(json["pgs"][0], serde_json::json!({"pg": "1.0", "now": [0, 1], "then": [1, 2]}));
     let row = json["osds"].as_array().unwrap().iter().find(|row| row["osd"] == 2).unwrap();
     assert_eq!((&row["pgsGained"], &row["totalBytes"]), (&1.into(), &(100 * GIB).into()));
+}
+
+#[test]
+fn price_of_a_removal_is_bytes_multiple_and_time() {
+    let scene = Scene::new();
+    let found = scene.forecast();
+    let price = |rate: Rate| {
+        let text = removal_text(&found, rate, false, Width::of(80));
+        (text.lines().nth(1).unwrap().to_owned(), removal_json(&found, rate, &scene.placement))
+    };
+    let (text, json) = price(Rate::of(Some(10 << 20)));
+    assert_eq!(text, "Expected time: about 41 min at 10.0 MiB/s (measured by earlier runs)");
+    assert_eq!((&json["movedBytes"], &json["movedTenthsOfHeld"]), (&(24 * GIB).into(), &10.into()));
+    assert_eq!((&json["bytesPerSecond"], &json["expectedSeconds"]), (&(10 << 20).into(), &2457.into()));
+    // An assumed rate says nothing about this cluster.
+    let (text, json) = price(Rate::of(None));
+    assert_eq!(text, "Expected time: unknown, because no run of osd-migrate has measured a rate yet");
+    assert!(json["bytesPerSecond"].is_null() && json["expectedSeconds"].is_null(), "{json}");
 }

@@ -11,7 +11,7 @@
 //! | `entry` | entry of one OSD |
 //! | `run` | courses of a run, and entries that could not be written |
 //! | `lines` | entries as lines of text |
-//! | `spans` | phases of an OSD with their times |
+//! | `spans` | phases of an OSD with their times, and the rate of them |
 //! | `account` | all entries together, with sums |
 
 mod account;
@@ -30,4 +30,4 @@ pub use courses::{Courses, NO_RUN, Observed};
 pub use entry::{Disk, Entry, Key, Outcome};
 pub use lines::{missing, read};
 pub use run::RunHistory;
-pub use spans::{Span, spans};
+pub use spans::{Span, rate, spans};

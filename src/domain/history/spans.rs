@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Entry;
+use super::{Entry, Outcome};
+use crate::domain::pace;
 use crate::domain::stage::{Stage, passed};
 
 /// Time that an OSD spent in a stage.
@@ -36,4 +37,19 @@ pub fn spans(entry: &Entry, now: DateTime<Utc>) -> Vec<Span> {
             to: passed.end.unwrap_or(end).min(end),
         })
         .collect()
+}
+
+/// Returns the bytes per second at which data moved to or from OSDs that are done; `None` if it is not known.
+///
+/// Times of OSDs that were in progress in parallel count for each of them.
+pub fn rate(entries: &[Entry]) -> Option<u64> {
+    let is_done = |entry: &&Entry| matches!(entry.outcome, Outcome::Migrated | Outcome::Removed);
+    let (mut bytes, mut moving) = (0_u64, TimeDelta::zero());
+    for entry in entries.iter().filter(is_done) {
+        let Some(end) = entry.ended_at() else { continue };
+        let is_moving = |span: &Span| matches!(span.stage, Stage::Emptying | Stage::Backfill);
+        bytes = bytes.saturating_add(entry.all_moved_bytes());
+        moving += spans(entry, end).iter().filter(|span| is_moving(span)).map(Span::time).sum::<TimeDelta>();
+    }
+    pace::rate(bytes, moving)
 }

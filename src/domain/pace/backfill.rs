@@ -158,7 +158,7 @@ impl Backfill {
 }
 
 /// Returns bytes per second; none if nothing was moved or no time has passed.
-pub(super) fn rate(bytes: u64, time: TimeDelta) -> Option<u64> {
+pub(in crate::domain) fn rate(bytes: u64, time: TimeDelta) -> Option<u64> {
     let millis = u64::try_from(time.num_milliseconds()).ok().filter(|millis| *millis > 0)?;
     Some(bytes.saturating_mul(1000) / millis).filter(|rate| *rate > 0)
 }

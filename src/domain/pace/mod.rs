@@ -12,7 +12,7 @@ mod backfill;
 mod run_pace;
 mod span;
 
-pub(super) use backfill::time_for;
+pub(super) use backfill::{rate, time_for};
 pub use backfill::{Backfill, STALLS_AFTER};
 pub(super) use run_pace::ASSUMED_OVERHEAD;
 pub use run_pace::{Progress, Queue, RunPace};

@@ -75,6 +75,17 @@ fn report_of<'a>((account, now): &'a (Account, DateTime<Utc>), names: &'a Names)
 }
 
 #[test]
+fn rate_of_the_history_is_bytes_over_time_of_backfills() {
+    // Each OSD was backfilling from its start to its end: 3,710 s.
+    let done: Vec<Entry> = (0..3).map(entry).collect();
+    let rate = 1_912_345_678_901 * 1000 / 3_710_000;
+    assert_eq!(history::rate(&done), Some(rate));
+    let quarantined = Entry { outcome: Outcome::Quarantined, moved_bytes: 1, ..entry(4) };
+    assert_eq!(history::rate(&[done[0].clone(), quarantined.clone()]), Some(rate));
+    assert_eq!((history::rate(&[quarantined]), history::rate(&[])), (None, None));
+}
+
+#[test]
 fn entry_of_the_history_takes_at_most_1200_bytes() {
     let sizes: Vec<usize> = (0..1000).map(|n| serde_json::to_string(&entry(n)).unwrap().len() + 1).collect();
     let (mean, most) = (sizes.iter().sum::<usize>() / sizes.len(), sizes.iter().max().copied().unwrap());
