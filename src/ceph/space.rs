@@ -20,15 +20,23 @@ impl Ceph {
             self.read(option(MAX_PGS), number),
             self.read(option(HARD_RATIO), number),
         )?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let pgs = (most * factor) as u32;
-        let limits = Limits { nearfull: map.nearfull_ratio, backfillfull: map.backfillfull_ratio, pgs };
+        let limits = Limits {
+            nearfull: map.nearfull_ratio,
+            backfillfull: map.backfillfull_ratio,
+            wanted_pgs: whole(most),
+            pgs: whole(most * factor),
+        };
         Ok(Space { osds, limits })
     }
 }
 
 fn option(key: &str) -> Command {
     Command::mon("config get").with("who", "osd").with("key", key)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn whole(number: f64) -> u32 {
+    number as u32
 }
 
 /// Parses a number.

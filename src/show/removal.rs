@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::estimate::Rate;
-use crate::domain::forecast::{Change, Forecast, Obstacle, Placement};
+use crate::domain::forecast::{Change, Forecast, Obstacle, Placement, Remark};
 use crate::domain::osd::OsdId;
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
@@ -40,6 +40,7 @@ pub fn removal_text(forecast: &Forecast, rate: Rate, all: bool, width: Width) ->
         parts.push("Every PG finds its OSDs, and every OSD has space.".to_owned());
     }
     parts.extend(forecast.obstacles.iter().map(|obstacle| format!("{}: {obstacle}", obstacle.code())));
+    parts.extend(forecast.remarks.iter().map(|remark| format!("{}: {remark}", remark.code())));
     parts.join("\n")
 }
 
@@ -119,6 +120,7 @@ pub fn removal_json(forecast: &Forecast, rate: Rate, placement: &Placement) -> V
         .map(|(pg, moved)| json!({"pg": pg.0, "now": ids(&moved.now), "then": ids(&moved.then)}))
         .collect();
     let obstacle = |obstacle: &Obstacle| json!({"reason": obstacle.code(), "message": obstacle.to_string()});
+    let remark = |remark: &Remark| json!({"reason": remark.code(), "message": remark.to_string()});
     json!({
         "apiVersion": API_VERSION,
         "kind": "RemovalForecast",
@@ -132,6 +134,7 @@ pub fn removal_json(forecast: &Forecast, rate: Rate, placement: &Placement) -> V
         "uncleanPgs": forecast.unclean,
         "possible": forecast.obstacles.is_empty(),
         "obstacles": forecast.obstacles.iter().map(obstacle).collect::<Vec<_>>(),
+        "remarks": forecast.remarks.iter().map(remark).collect::<Vec<_>>(),
         "osds": osds,
         "pgs": moves,
     })

@@ -50,7 +50,7 @@ impl Scene {
             data_bytes: Some(data * GIB),
         };
         let data = [(0, 24), (1, 20), (2, 10), (3, 10)];
-        let limits = Limits { nearfull: 8500, backfillfull: 9000, pgs: 750 };
+        let limits = Limits { nearfull: 8500, backfillfull: 9000, wanted_pgs: 250, pgs: 750 };
         let space = Space { osds: data.map(|(id, data)| (OsdId(id), of(data))).into(), limits };
         let to = |then: &[u32]| Move { now: osds(&[0, 1]), then: osds(then) };
         let leaving = [("1.0", to(&[2, 1])), ("1.1", to(&[3, 1]))];
@@ -313,4 +313,25 @@ fn price_of_a_removal_is_bytes_multiple_and_time() {
     let (text, json) = price(Rate::of(None));
     assert_eq!(text, "Expected time: unknown, because no run of osd-migrate has measured a rate yet");
     assert!(json["bytesPerSecond"].is_null() && json["expectedSeconds"].is_null(), "{json}");
+}
+
+#[test]
+fn osd_above_mon_max_pg_per_osd_is_a_remark() {
+    let limited = |wanted: u32, hard: u32| {
+        let scene = Scene::new();
+        scene.with(|scene| (scene.space.limits.wanted_pgs, scene.space.limits.pgs) = (wanted, hard)).forecast()
+    };
+    // osd.2 and osd.3 have a PG each, and get another one. osd.0 gets none.
+    assert!(limited(2, 750).remarks.is_empty());
+    let many = limited(1, 750);
+    assert!(many.obstacles.is_empty(), "{:?}", many.obstacles);
+    let remark = "many-pgs: osd.2 (2 PGs), osd.3 (2 PGs) would get more PGs than an OSD should have, 1 \
+                  (mon_max_pg_per_osd). The removal is possible. For fewer PGs, add OSDs, or lower pg_num of a pool";
+    let text = removal_text(&many, Rate::of(None), false, Width::of(80));
+    assert_eq!(text.lines().last(), Some(remark), "{text}");
+    let json = removal_json(&many, Rate::of(None), &Scene::new().placement);
+    assert_eq!(json["remarks"][0]["reason"], "many-pgs");
+    // Above the hard ratio it is an obstacle instead.
+    let refused = limited(1, 1);
+    assert!(refused.remarks.is_empty() && refused.obstacles.len() == 2, "{refused:?}");
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::obstacle::Obstacle;
 use super::placement::{Move, Placement};
+use super::remark::Remark;
 use super::space::Space;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{Ceph, Emptiable, Pg, last_change};
@@ -35,6 +36,8 @@ pub struct Forecast {
     pub unclean: usize,
     /// Reasons against the removal.
     pub obstacles: BTreeSet<Obstacle>,
+    /// Consequences that are no reason against the removal.
+    pub remarks: BTreeSet<Remark>,
 }
 
 /// Change of an OSD.
@@ -57,6 +60,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns the number of PGs at the highest: none has left the OSD yet.
+    pub fn peak_pgs(&self) -> usize {
+        self.pgs + self.gains
+    }
+
     /// Returns the bytes used at the highest: nothing has left the OSD yet.
     pub fn peak_bytes(&self) -> u64 {
         self.used_bytes.saturating_add(self.in_bytes)
@@ -129,6 +137,7 @@ pub fn forecast(placement: &Placement, space: &Space, ceph: &Ceph) -> Forecast {
         held_bytes: held.sum(),
         unclean: ceph.pgs.values().filter(|pg| !is_clean(pg)).count(),
         obstacles: obstacles(placement, &changes, space, ceph),
+        remarks: many_pgs(&changes, space).into_iter().collect(),
         osds: changes,
     }
 }
@@ -206,14 +215,14 @@ fn obstacles(
     let receivers = || changes.iter().filter(|(_, change)| change.gains > 0);
     let down = receivers().filter(|(osd, _)| !ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in));
     let full = receivers().filter_map(|(osd, change)| no_space(placement, *osd, change, space));
-    let crowded = receivers().filter(|(_, change)| change.pgs + change.gains > space.limits.pgs as usize);
+    let crowded = receivers().filter(|(_, change)| change.peak_pgs() > space.limits.pgs as usize);
     let changing = ceph.pools.values().filter(|pool| pool.merges || pool.resizes);
     no_placement(placement, ceph)
         .into_iter()
         .chain(full)
         .chain(crowded.map(|(osd, change)| Obstacle::TooManyPgs {
             osd: *osd,
-            pgs: change.pgs + change.gains,
+            pgs: change.peak_pgs(),
             limit: space.limits.pgs,
         }))
         .chain(down.map(|(osd, _)| Obstacle::NotUp { osd: *osd }))
@@ -221,6 +230,17 @@ fn obstacles(
         .chain(old_statistics(placement, ceph))
         .chain(changing.map(|pool| Obstacle::PgCountChanging { pool: pool.name.clone() }))
         .collect()
+}
+
+/// Returns the OSDs that would get more PGs than an OSD should have, without those that Ceph would refuse.
+fn many_pgs(changes: &BTreeMap<OsdId, Change>, space: &Space) -> Option<Remark> {
+    let most = space.limits.pgs as usize;
+    let wanted = space.limits.wanted_pgs;
+    let is_many = |pgs: usize| pgs > wanted as usize && pgs <= most;
+    let gets_many = |(_, change): &(&OsdId, &Change)| change.gains > 0 && is_many(change.peak_pgs());
+    let osds: BTreeMap<OsdId, usize> =
+        changes.iter().filter(gets_many).map(|(osd, change)| (*osd, change.peak_pgs())).collect();
+    (!osds.is_empty()).then_some(Remark::ManyPgs { osds, limit: wanted })
 }
 
 /// Returns the pools with PGs that find fewer OSDs than they have now, or than their size if they have more.

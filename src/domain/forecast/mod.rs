@@ -7,9 +7,11 @@
 mod judge;
 mod obstacle;
 mod placement;
+mod remark;
 mod space;
 
 pub use judge::{Change, Forecast, forecast, is_known};
 pub use obstacle::Obstacle;
 pub use placement::{Move, Placement};
+pub use remark::Remark;
 pub use space::{Limits, OsdSpace, Space};

@@ -33,6 +33,8 @@ pub struct Limits {
     pub nearfull: u32,
     /// `backfillfull_ratio` of the osdmap in 1/10000: from there on, no PG is backfilled to the OSD.
     pub backfillfull: u32,
+    /// PGs that an OSD should have at the most: `mon_max_pg_per_osd`.
+    pub wanted_pgs: u32,
     /// PGs from which on an OSD takes no other: `mon_max_pg_per_osd` times `osd_max_pg_per_osd_hard_ratio`.
     pub pgs: u32,
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use osd_migrate::domain::forecast::Remark;
 use osd_migrate::domain::next::{Summary, Wait};
+use osd_migrate::domain::osd::OsdId;
 use osd_migrate::report::Event;
 
 use super::entries::{Entry, entries, said};
@@ -36,10 +38,14 @@ fn each_halt_wait_and_refusal_is_quoted() {
 }
 
 #[test]
-fn each_reason_against_a_removal_is_quoted() {
+fn each_reason_against_a_removal_and_remark_is_quoted() {
     assert_all_made("src/domain/forecast/obstacle.rs", "Obstacle", &obstacles());
-    let there: Vec<_> =
-        obstacles().iter().map(|obstacle| (obstacle.code().to_owned(), obstacle.to_string())).collect();
+    let remarks = [Remark::ManyPgs { osds: [(OsdId(7), 260)].into(), limit: 250 }];
+    assert_all_made("src/domain/forecast/remark.rs", "Remark", &remarks);
+    let obstacles = obstacles();
+    let obstacles = obstacles.iter().map(|obstacle| (obstacle.code().to_owned(), obstacle.to_string()));
+    let remarks = remarks.iter().map(|remark| (remark.code().to_owned(), remark.to_string()));
+    let there: Vec<_> = obstacles.chain(remarks).collect();
     assert_told("## Removals", &there, &entries("## Removals"));
 }
 
