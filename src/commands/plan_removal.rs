@@ -16,7 +16,7 @@ use crate::k8s::K8s;
 use crate::layout::fitted;
 use crate::live::Live;
 use crate::ports::Cluster;
-use crate::show;
+use crate::show::{self, Removal};
 
 /// Prints what a removal of OSDs would move.
 ///
@@ -35,13 +35,19 @@ pub(super) async fn plan_removal(mut live: Live, k8s: &K8s, args: &PlanArgs) -> 
         Err(failure) => return not_seen(&failure),
     };
     let forecast = forecast(&placement, &space, &seen.ceph);
-    let (names, rate) = (k8s.names(), rate(k8s).await);
+    let removal = Removal {
+        forecast: &forecast,
+        placement: &placement,
+        ceph: &seen.ceph,
+        rate: rate(k8s).await,
+    };
+    let names = k8s.names();
     let text = match args.output {
         PlanOutput::Table | PlanOutput::Wide => {
-            fitted(&names.complete(&show::removal_text(&forecast, rate, args.all, width())), width())
+            fitted(&names.complete(&show::removal_text(&removal, args.all, width())), width())
         }
-        PlanOutput::Json => format!("{:#}", show::removal_json(&forecast, rate, &placement)),
-        PlanOutput::Yaml => show::yaml(&show::removal_json(&forecast, rate, &placement)),
+        PlanOutput::Json => format!("{:#}", show::removal_json(&removal)),
+        PlanOutput::Yaml => show::yaml(&show::removal_json(&removal)),
         PlanOutput::Name => forecast.osds.keys().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     };
     let exit = if forecast.obstacles.is_empty() { Exit::Finished } else { Exit::Refused };

@@ -6,9 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::forecast::Placement;
 use super::gate::names;
-use super::observation::{Autoscale, Ceph, Pool};
-use super::osd::OsdId;
+use super::observation::{Autoscale, Ceph, Pg, Pool};
+use super::osd::{OsdId, PgId};
 
 /// PGs per OSD that Ceph aims at (`mon_target_pg_per_osd`).
 const TARGET: u64 = 100;
@@ -46,20 +47,26 @@ impl PgCounts {
         (self.all * 10).checked_div(self.osds).unwrap_or(0)
     }
 
+    /// Returns what is counted: PGs per OSD, with the device class if there is one.
+    pub fn subject(&self) -> String {
+        let of = self.class.as_ref().map(|class| format!(" of class {class}")).unwrap_or_default();
+        format!("PGs per OSD{of}")
+    }
+
+    /// Returns the lowest, the highest and the mean number of PGs.
+    pub fn range(&self) -> String {
+        let (mean, (highest, osd)) = (self.mean_tenths(), self.highest);
+        format!("{} to {highest} ({osd}), mean {}.{}", self.lowest, mean / 10, mean % 10)
+    }
+
     /// Returns the advice; `None` if all is well, or if the autoscaler sees to it.
     pub fn advice(&self) -> Option<String> {
-        let (mean, (highest, osd)) = (self.mean_tenths(), self.highest);
+        let (mean, (highest, _)) = (self.mean_tenths(), self.highest);
         let is_far = mean * FACTOR < TARGET * 10 || mean > MOST * 10;
         if highest <= MOST && (!is_far || self.fixed.is_empty()) {
             return None;
         }
-        let of = self.class.as_ref().map(|class| format!(" of class {class}")).unwrap_or_default();
-        let counts = format!(
-            "PGs per OSD{of}: {} to {highest} ({osd}), mean {}.{}; about {TARGET} are usual",
-            self.lowest,
-            mean / 10,
-            mean % 10
-        );
+        let counts = format!("{}: {}; about {TARGET} are usual", self.subject(), self.range());
         let Some(first) = self.fixed.keys().next() else {
             return Some(format!("{counts}, and above {MOST} the mons create no pool"));
         };
@@ -76,12 +83,26 @@ impl PgCounts {
 
 /// Returns the PGs per OSD of each device class, by the name of the class.
 pub fn by_class(ceph: &Ceph) -> Vec<PgCounts> {
-    let mut counts: BTreeMap<OsdId, u64> =
-        ceph.slots.iter().filter(|(_, slot)| slot.gets_data()).map(|(osd, _)| (*osd, 0)).collect();
+    counted(ceph, &BTreeSet::new(), |_, pg| &pg.up)
+}
+
+/// Returns the PGs per OSD of each device class once the PGs of a changed placement have moved.
+pub fn by_class_after(placement: &Placement, ceph: &Ceph) -> Vec<PgCounts> {
+    counted(ceph, &placement.without, |id, pg| placement.moves.get(id).map_or(&pg.up, |moved| &moved.then))
+}
+
+/// Counts the PGs on the OSDs that get data, without certain OSDs, by the OSDs of each PG.
+fn counted<'a>(
+    ceph: &'a Ceph,
+    without: &BTreeSet<OsdId>,
+    up: impl Fn(&PgId, &'a Pg) -> &'a BTreeSet<OsdId>,
+) -> Vec<PgCounts> {
+    let gets_data = ceph.slots.iter().filter(|(osd, slot)| slot.gets_data() && !without.contains(osd));
+    let mut counts: BTreeMap<OsdId, u64> = gets_data.map(|(osd, _)| (*osd, 0)).collect();
     let mut pools: BTreeMap<Option<&str>, BTreeSet<u64>> = BTreeMap::new();
     for (pg, found) in &ceph.pgs {
         let pool = pg.parts().map(|(pool, _)| pool);
-        for osd in &found.up {
+        for osd in up(pg, found) {
             counts.entry(*osd).and_modify(|count| *count += 1);
             pools.entry(class_of(*osd, ceph)).or_default().extend(pool);
         }

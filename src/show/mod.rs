@@ -30,7 +30,7 @@ pub use preflight::{
     UNINSTALL_WITHOUT_HOOK, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
     still_open,
 };
-pub use removal::{removal_json, removal_text};
+pub use removal::{Removal, removal_json, removal_text};
 pub use report::{Report, report_html, report_json, report_text};
 pub use requests::{
     Asked, By, StoredRequests, ToRemove, kept, other_daemons, requested_text, too_late, undeclared,

@@ -4,19 +4,34 @@ use serde_json::{Value, json};
 
 use crate::domain::estimate::Rate;
 use crate::domain::forecast::{Change, Forecast, Obstacle, Placement, Remark};
+use crate::domain::observation::Ceph;
 use crate::domain::osd::OsdId;
 use crate::domain::units::{size, time};
 use crate::layout::{Rows, Width};
 use crate::show::document::API_VERSION;
+use crate::show::pgs::{changed_pgs, changed_pgs_json};
 
 /// Number of rows without `--all`: the OSDs that are the fullest at the highest.
 const ROWS: usize = 20;
 
+/// Content of `plan --remove`.
+pub struct Removal<'a> {
+    /// Forecast.
+    pub forecast: &'a Forecast,
+    /// Placement by which it was computed.
+    pub placement: &'a Placement,
+    /// Cluster as it is now.
+    pub ceph: &'a Ceph,
+    /// Rate for the expected time.
+    pub rate: Rate,
+}
+
 /// Returns the forecast.
 ///
-/// It has the summary, the expected time, one row for each OSD that gets or loses PGs, and the reasons
-/// against the removal.
-pub fn removal_text(forecast: &Forecast, rate: Rate, all: bool, width: Width) -> String {
+/// It has the summary, the expected time, one row for each OSD that gets or loses PGs, PGs per OSD, and the
+/// reasons against the removal.
+pub fn removal_text(removal: &Removal<'_>, all: bool, width: Width) -> String {
+    let Removal { forecast, placement, ceph, rate } = *removal;
     let mut parts = vec![summary(forecast), expected_time(forecast, rate)];
     let rows = by_usage(forecast);
     let shown = if all { rows.len() } else { rows.len().min(ROWS) };
@@ -30,6 +45,7 @@ pub fn removal_text(forecast: &Forecast, rate: Rate, all: bool, width: Width) ->
     if shown < rows.len() {
         parts.push(format!("{} more OSDs get or lose PGs: --all", rows.len() - shown));
     }
+    parts.extend(changed_pgs(placement, ceph));
     if forecast.unclean > 0 {
         parts.push(format!(
             "{} PGs are not active+clean now. The forecast is for the time when they are",
@@ -97,7 +113,8 @@ fn row(osd: OsdId, change: &Change) -> [String; 7] {
 }
 
 /// Returns the forecast for programs, with the up sets of the PGs that move.
-pub fn removal_json(forecast: &Forecast, rate: Rate, placement: &Placement) -> Value {
+pub fn removal_json(removal: &Removal<'_>) -> Value {
+    let Removal { forecast, placement, ceph, rate } = *removal;
     let osds: Vec<_> = by_usage(forecast)
         .into_iter()
         .map(|(osd, change)| {
@@ -135,6 +152,7 @@ pub fn removal_json(forecast: &Forecast, rate: Rate, placement: &Placement) -> V
         "possible": forecast.obstacles.is_empty(),
         "obstacles": forecast.obstacles.iter().map(obstacle).collect::<Vec<_>>(),
         "remarks": forecast.remarks.iter().map(remark).collect::<Vec<_>>(),
+        "pgsPerOsd": changed_pgs_json(placement, ceph),
         "osds": osds,
         "pgs": moves,
     })

@@ -7,7 +7,7 @@ use osd_migrate::domain::forecast::{Forecast, Limits, Move, Obstacle, OsdSpace, 
 use osd_migrate::domain::observation::{Ceph, Emptiable};
 use osd_migrate::domain::osd::{Epoch, OsdId, PgId};
 use osd_migrate::layout::Width;
-use osd_migrate::show::{removal_json, removal_text};
+use osd_migrate::show::{Removal, removal_json, removal_text};
 
 use crate::support::build::{observation, states};
 
@@ -65,6 +65,24 @@ impl Scene {
 
     fn forecast(&self) -> Forecast {
         forecast(&self.placement, &self.space, &self.ceph)
+    }
+
+    /// Returns what `show` prints of the forecast.
+    fn shown<T>(&self, rate: Rate, show: impl FnOnce(&Removal<'_>) -> T) -> T {
+        let (placement, ceph) = (&self.placement, &self.ceph);
+        show(&Removal { forecast: &self.forecast(), placement, ceph, rate })
+    }
+
+    fn text_at(&self, rate: Rate) -> String {
+        self.shown(rate, |removal| removal_text(removal, false, Width::of(80)))
+    }
+
+    fn text(&self) -> String {
+        self.text_at(Rate::of(None))
+    }
+
+    fn json(&self, rate: Rate) -> serde_json::Value {
+        self.shown(rate, removal_json)
     }
 
     fn obstacles(&self) -> Vec<&'static str> {
@@ -269,7 +287,7 @@ fn filestore_is_forecast_by_its_objects() {
 #[test]
 fn forecast_shows_the_fullest_osd_first_and_every_obstacle() {
     let scene = Scene::new().with(|scene| scene.space.osds.get_mut(&OsdId(2)).unwrap().used_bytes = 80 * GIB);
-    let text = removal_text(&scene.forecast(), Rate::of(None), false, Width::of(80));
+    let text = scene.text();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines[0],
@@ -283,14 +301,14 @@ fn forecast_shows_the_fullest_osd_first_and_every_obstacle() {
     let last = "no-space: without osd.0, osd.2 would be 94 % full (backfillfull at 90 %), 3.3 GiB too much. Add OSDs, \
                 or delete data";
     assert_eq!(lines.last(), Some(&last), "{text}");
-    let fine = removal_text(&Scene::new().forecast(), Rate::of(None), false, Width::of(80));
+    let fine = Scene::new().text();
     assert!(fine.ends_with("Every PG finds its OSDs, and every OSD has space."), "{fine}");
 }
 
 #[test]
 fn forecast_as_json_has_the_pgs_that_move() {
     let scene = Scene::new();
-    let json = removal_json(&scene.forecast(), Rate::of(None), &scene.placement);
+    let json = scene.json(Rate::of(None));
     assert_eq!((&json["possible"], &json["without"]), (&true.into(), &serde_json::json!([0])));
     assert_eq!(json["pgs"][0], serde_json::json!({"pg": "1.0", "now": [0, 1], "then": [1, 2]}));
     let row = json["osds"].as_array().unwrap().iter().find(|row| row["osd"] == 2).unwrap();
@@ -300,10 +318,9 @@ fn forecast_as_json_has_the_pgs_that_move() {
 #[test]
 fn price_of_a_removal_is_bytes_multiple_and_time() {
     let scene = Scene::new();
-    let found = scene.forecast();
     let price = |rate: Rate| {
-        let text = removal_text(&found, rate, false, Width::of(80));
-        (text.lines().nth(1).unwrap().to_owned(), removal_json(&found, rate, &scene.placement))
+        let text = scene.text_at(rate);
+        (text.lines().nth(1).unwrap().to_owned(), scene.json(rate))
     };
     let (text, json) = price(Rate::of(Some(10 << 20)));
     assert_eq!(text, "Expected time: about 41 min at 10.0 MiB/s (measured by earlier runs)");
@@ -319,19 +336,42 @@ fn price_of_a_removal_is_bytes_multiple_and_time() {
 fn osd_above_mon_max_pg_per_osd_is_a_remark() {
     let limited = |wanted: u32, hard: u32| {
         let scene = Scene::new();
-        scene.with(|scene| (scene.space.limits.wanted_pgs, scene.space.limits.pgs) = (wanted, hard)).forecast()
+        scene.with(|scene| (scene.space.limits.wanted_pgs, scene.space.limits.pgs) = (wanted, hard))
     };
     // osd.2 and osd.3 have a PG each, and get another one. osd.0 gets none.
-    assert!(limited(2, 750).remarks.is_empty());
+    assert!(limited(2, 750).forecast().remarks.is_empty());
     let many = limited(1, 750);
-    assert!(many.obstacles.is_empty(), "{:?}", many.obstacles);
+    assert!(many.obstacles().is_empty());
     let remark = "many-pgs: osd.2 (2 PGs), osd.3 (2 PGs) would get more PGs than an OSD should have, 1 \
                   (mon_max_pg_per_osd). The removal is possible. For fewer PGs, add OSDs, or lower pg_num of a pool";
-    let text = removal_text(&many, Rate::of(None), false, Width::of(80));
+    let text = many.text();
     assert_eq!(text.lines().last(), Some(remark), "{text}");
-    let json = removal_json(&many, Rate::of(None), &Scene::new().placement);
-    assert_eq!(json["remarks"][0]["reason"], "many-pgs");
+    assert_eq!(many.json(Rate::of(None))["remarks"][0]["reason"], "many-pgs");
     // Above the hard ratio it is an obstacle instead.
-    let refused = limited(1, 1);
+    let refused = limited(1, 1).forecast();
     assert!(refused.remarks.is_empty() && refused.obstacles.len() == 2, "{refused:?}");
+}
+
+#[test]
+fn pgs_per_osd_are_shown_by_class_now_and_after_a_removal() {
+    let class = |scene: &mut Scene, osd: u32, name: &str| {
+        let item = scene.ceph.slots.get_mut(&OsdId(osd)).unwrap().crush.as_mut().unwrap();
+        item.device_class = Some(name.to_owned());
+    };
+    let of_hdd = |text: &str| text.lines().find(|line| line.starts_with("PGs per OSD")).unwrap().to_owned();
+    let scene = Scene::new().with(|scene| (0..4).for_each(|osd| class(scene, osd, "hdd")));
+    let expected = "PGs per OSD of class hdd: now 1 to 2 (osd.0), mean 1.5; then 2 to 2 (osd.1), mean 2.0";
+    assert_eq!(of_hdd(&scene.text()), expected);
+    let json = scene.json(Rate::of(None))["pgsPerOsd"].clone();
+    let of = |when: &str| (json[when][0]["osds"].clone(), json[when][0]["highest"].clone());
+    assert_eq!((of("now"), of("then")), ((4.into(), 2.into()), (3.into(), 2.into())));
+    // osd.1 is of a class that nothing changes, and osd.0 is the last one of its class.
+    let mixed = scene.with(|scene| {
+        class(scene, 0, "old");
+        class(scene, 1, "ssd");
+    });
+    let text = mixed.text();
+    assert!(text.contains("PGs per OSD of class old: now 2 to 2 (osd.0), mean 2.0; then no OSD"), "{text}");
+    assert!(text.contains("class hdd: now 1 to 1 (osd.2), mean 1.0; then 2 to 2 (osd.2), mean 2.0"), "{text}");
+    assert!(!text.contains("class ssd"), "{text}");
 }
