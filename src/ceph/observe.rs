@@ -6,12 +6,13 @@ use crate::ceph::all_pgs::{All, Statistics, all_pgs};
 use crate::ceph::error::CephError;
 use crate::ceph::maps::Maps;
 use crate::ceph::osd_crush_dump;
+use crate::ceph::osd_df::Usage;
 use crate::ceph::osd_dump::OsdMap;
 use crate::ceph::pg_dump::Brief;
 use crate::ceph::pg_statistics::{Kept, Missing};
 use crate::ceph::session::{Ceph, lock};
 use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, pg_table, versions};
-use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
+use crate::domain::observation::{self, BackfillFull, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::shared::Shared;
 use crate::memory::{self, Format};
@@ -114,7 +115,7 @@ pub(super) struct Parsed {
     pub(super) metadata: BTreeMap<OsdId, Metadata>,
     pub(super) health: BTreeSet<String>,
     pub(super) releases: Releases,
-    pub(super) used: BTreeMap<OsdId, u64>,
+    pub(super) used: BTreeMap<OsdId, Usage>,
     pub(super) pgs: Shared<BTreeMap<PgId, Pg>>,
     /// OSDs for which the mons keep a dm-crypt key.
     pub(super) encrypted: BTreeSet<OsdFsid>,
@@ -130,7 +131,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     for (osd, slot) in &mut slots {
         slot.crush = crush.items.get(osd).cloned();
         slot.metadata = metadata.remove(osd);
-        slot.used_bytes = used.get(osd).copied();
+        slot.used_bytes = used.get(osd).map(|usage| usage.bytes);
         slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
     }
     for (osd, bytes) in stored_on_filestores(&slots, &pools, &pgs) {
@@ -144,6 +145,8 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         // the careful assumption.
         pool.failure_domain = domain.map_or_else(|| osd_crush_dump::FINEST.to_owned(), Clone::clone);
     }
+    let ratio = map.backfillfull_ratio;
+    let full = used.into_iter().filter(|(_, usage)| usage.part >= ratio);
     observation::Ceph {
         fsid: map.fsid,
         epoch: map.epoch,
@@ -151,6 +154,7 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
         health,
         releases,
         nearfull_ratio: map.nearfull_ratio,
+        backfill_full: BackfillFull { ratio, osds: full.map(|(osd, usage)| (osd, usage.part)).collect() },
         pools: pools.into(),
         slots: slots.into(),
         pgs,
@@ -217,7 +221,7 @@ mod tests {
             metadata: osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap(),
             health: BTreeSet::new(),
             releases: Releases::One,
-            used,
+            used: used.into_iter().map(|(osd, bytes)| (osd, Usage { bytes, part: 0 })).collect(),
             pgs: pgs.into(),
             encrypted: BTreeSet::new(),
         }
@@ -254,6 +258,20 @@ mod tests {
         assert!(slot.metadata.as_ref().unwrap().store.is_filestore());
         assert_eq!((slot.used_bytes, seen.slots[&OsdId(2)].used_bytes), (Some(4096), None));
         assert_eq!(seen.pools[&2].failure_domain, "host");
+    }
+
+    #[test]
+    fn osds_at_the_backfillfull_ratio_are_observed_as_full() {
+        let mut answers = parsed(BTreeMap::new(), BTreeMap::new());
+        let usage = |part| Usage { bytes: 4096, part };
+        answers.used = [(OsdId(1), usage(8999)), (OsdId(2), usage(9000)), (OsdId(3), usage(9700))].into();
+        let earlier = join(answers);
+        let full = BackfillFull { ratio: 9000, osds: [(OsdId(2), 9000), (OsdId(3), 9700)].into() };
+        assert_eq!(earlier.backfill_full, full);
+        // A partial observation does not ask for the usage.
+        let partial = join(parsed(BTreeMap::new(), BTreeMap::new()));
+        assert!(partial.backfill_full.osds.is_empty());
+        assert_eq!(partial.completed_by(&earlier).unwrap().backfill_full, full);
     }
 
     #[test]

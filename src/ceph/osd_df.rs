@@ -43,12 +43,26 @@ impl Node {
     }
 }
 
+/// Usage of an OSD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// Bytes used, without unused space on auxiliary devices.
+    pub(super) bytes: u64,
+    /// Used part of the size in 1/10000, as Ceph compares it with its ratios.
+    pub(super) part: u32,
+}
+
 pub(super) fn command() -> Command {
     Command::mgr("osd df")
 }
 
-pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
-    Ok(known(answer)?.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, Usage>> {
+    let usage = |node: Node| {
+        let part = node.kb_used.saturating_mul(10_000).checked_div(node.kb);
+        let part = part.and_then(|part| u32::try_from(part).ok()).unwrap_or_default();
+        (node.id, Usage { bytes: node.used().saturating_mul(1024), part })
+    };
+    Ok(known(answer)?.map(usage).collect())
 }
 
 /// Parses size and usage of each OSD.
@@ -80,9 +94,21 @@ mod tests {
             [("16.2.15", 145_556, 145_740), ("18.2.7", 26_995, 27_043), ("20.2.4", 27_491, 27_539)]
         {
             let fine = parse(&answer(release, "osd-df")).unwrap();
-            assert_eq!((fine.len(), fine[&OsdId(1)]), (4, up * 1024), "{release}");
+            assert_eq!((fine.len(), fine[&OsdId(1)].bytes), (4, up * 1024), "{release}");
             let down = parse(&answer(release, "osd-df.down")).unwrap();
-            assert_eq!(down[&OsdId(1)], stopped * 1024, "{release}");
+            assert_eq!(down[&OsdId(1)].bytes, stopped * 1024, "{release}");
+        }
+    }
+
+    #[test]
+    fn used_part_is_that_which_ceph_compares_with_its_ratios() {
+        let node = |used: u64| {
+            serde_json::json!({"id": 1, "kb": 1000, "kb_used": used, "kb_used_data": 1, "kb_used_omap": 0,
+                "kb_used_meta": 1})
+        };
+        for (used, part) in [(0, 0), (899, 8990), (900, 9000), (1000, 10_000)] {
+            let answer = serde_json::json!({"nodes": [node(used)], "stray": []}).to_string();
+            assert_eq!(parse(answer.as_bytes()).unwrap()[&OsdId(1)].part, part);
         }
     }
 
@@ -94,14 +120,14 @@ mod tests {
             let fits = |of: &OsdSpace| of.total_bytes > of.used_bytes && Some(of.used_bytes) > of.data_bytes;
             assert!(space.values().all(fits), "{release}: {space:?}");
             assert!(space.values().any(|of| of.data_bytes.is_some()), "{release}");
-            assert!(used.iter().all(|(osd, bytes)| space[osd].used_bytes >= *bytes), "{release}");
+            assert!(used.iter().all(|(osd, usage)| space[osd].used_bytes >= usage.bytes), "{release}");
         }
     }
 
     #[test]
     fn used_bytes_exclude_unused_space_on_auxiliary_devices() {
         let kinds = parse(&legacy("16.2.15", "osd-df")).unwrap();
-        let kib = |osd| kinds[&OsdId(osd)] / 1024;
+        let kib = |osd| kinds[&OsdId(osd)].bytes / 1024;
         assert_eq!(
             kib(5),
             12_820 + 305_152,
@@ -118,7 +144,7 @@ mod tests {
             let said: serde_json::Value = serde_json::from_slice(&answer).unwrap();
             let nodes = said["nodes"].as_array().unwrap();
             let said = nodes.iter().find(|node| node["id"] == with_db).unwrap()["kb_used"].as_u64().unwrap();
-            let used = parse(&answer).unwrap()[&OsdId(with_db)] / 1024;
+            let used = parse(&answer).unwrap()[&OsdId(with_db)].bytes / 1024;
             assert!(used > 0 && used < said / 2, "{release}: {used} of {said}");
         }
     }

@@ -40,14 +40,7 @@ pub fn cause(osd: OsdId, seen: &Observation) -> String {
     }
     let full = with("toofull");
     if !full.is_empty() {
-        let osds: BTreeSet<OsdId> = full.iter().flat_map(|(_, pg)| pg.up.iter().copied()).collect();
-        return format!(
-            "{} may not get more data because an OSD is too full ({}): one of {}. See: ceph osd df; ceph \
-             health detail",
-            pgs(&full),
-            full.first().map(|(_, pg)| names(&pg.state)).unwrap_or_default(),
-            names(&osds)
-        );
+        return too_full(&full, seen);
     }
     let inactive = ["down", "incomplete", "peering", "stale", "unknown"].map(with).concat();
     if !inactive.is_empty() {
@@ -75,6 +68,31 @@ pub fn cause(osd: OsdId, seen: &Observation) -> String {
     "client load or the mClock profile may leave nothing for recovery. See: ceph config get osd \
      osd_mclock_profile"
         .to_owned()
+}
+
+/// Names the OSDs that are too full for PGs, or all OSDs of the PGs if none is known to be.
+///
+/// An OSD also refuses a PG that would make it too full.
+fn too_full(found: &[(&PgId, &Pg)], seen: &Observation) -> String {
+    let osds: BTreeSet<OsdId> = found.iter().flat_map(|(_, pg)| pg.up.iter().copied()).collect();
+    let full = &seen.ceph.backfill_full;
+    let parts = full.osds.iter().filter(|(osd, _)| osds.contains(osd));
+    let parts: Vec<_> = parts.map(|(osd, part)| format!("{osd} is {} full", percent(*part))).collect();
+    let which = if parts.is_empty() {
+        format!("one of {}", names(&osds))
+    } else {
+        format!("{} (backfillfull_ratio {})", names(&parts), percent(full.ratio))
+    };
+    format!(
+        "{} may not get more data because an OSD is too full ({}): {which}. See: ceph osd df; ceph health detail",
+        pgs(found),
+        found.first().map(|(_, pg)| state_text(pg)).unwrap_or_default()
+    )
+}
+
+/// Formats a part in 1/10000 as percent.
+fn percent(part: u32) -> String {
+    format!("{}.{} %", part / 100, part / 10 % 10)
 }
 
 /// Names the first PGs.

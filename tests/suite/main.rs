@@ -44,6 +44,7 @@ mod rooms;
 mod rules;
 mod runbook;
 mod safety;
+mod stall;
 mod steps;
 mod story;
 mod style;

@@ -24,6 +24,8 @@ pub struct Ceph {
     pub releases: Releases,
     /// `nearfull_ratio` of the osdmap in 1/10000.
     pub nearfull_ratio: u32,
+    /// OSDs that are too full to get data by backfill.
+    pub backfill_full: BackfillFull,
     /// Pools by id.
     pub pools: Shared<BTreeMap<u64, Pool>>,
     /// Slots of the osdmap.
@@ -66,6 +68,15 @@ pub enum Emptiable {
     No(String),
     /// It can't be said now, with the reason.
     Unknown(String),
+}
+
+/// OSDs that are too full to get data by backfill.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BackfillFull {
+    /// `backfillfull_ratio` of the osdmap in 1/10000.
+    pub ratio: u32,
+    /// OSDs that use this part of their space or more (`osd df`), with the part in 1/10000.
+    pub osds: BTreeMap<OsdId, u32>,
 }
 
 /// Releases of the running daemons (`ceph versions`).

@@ -53,6 +53,7 @@ impl Ceph {
             (slot.used_bytes, slot.dmcrypt_key) = (before.used_bytes, before.dmcrypt_key);
         }
         self.releases = earlier.releases;
+        self.backfill_full.clone_from(&earlier.backfill_full);
         Some(self)
     }
 

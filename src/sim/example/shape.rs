@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Autoscale, Ceph, Daemon, Metadata, Node, Pod, Pool, Releases, Slot, SlotState,
+    BackfillFull, Autoscale, Ceph, Daemon, Metadata, Node, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -110,6 +110,7 @@ fn ceph() -> Ceph {
         health: BTreeSet::new(),
         releases: Releases::One,
         nearfull_ratio: 8500,
+        backfill_full: BackfillFull { ratio: 9000, osds: BTreeMap::new() },
         pools: Shared::default(),
         slots: Shared::default(),
         pgs: Shared::default(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
-    Admission, Autoscale, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc,
+    BackfillFull, Admission, Autoscale, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc,
     Releases,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
@@ -75,6 +75,7 @@ pub(crate) fn observation() -> Observation {
             health: BTreeSet::new(),
             releases: Releases::One,
             nearfull_ratio: 8500,
+            backfill_full: BackfillFull { ratio: 9000, osds: BTreeMap::new() },
             pools: Shared::from_iter([(
                 POOL,
                 Pool {

@@ -1,0 +1,39 @@
+//! Causes of a stalled backfill or emptying, by the observation.
+
+use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::stall;
+
+use crate::support::build::{observation, states};
+
+/// Returns an observation in which one PG finds an OSD too full, with the OSDs that the PG is to get.
+fn too_full() -> (Observation, OsdId, Vec<OsdId>) {
+    let mut seen = observation();
+    let pg = seen.ceph.pgs.values_mut().next().unwrap();
+    pg.state = states("active+remapped+backfill_toofull");
+    let up: Vec<_> = pg.up.iter().copied().collect();
+    (seen, up[0], up)
+}
+
+#[test]
+fn stall_by_backfill_toofull_names_the_full_osds_and_their_usage() {
+    let (mut seen, osd, up) = too_full();
+    let other = seen.ceph.slots.keys().find(|osd| !up.contains(osd)).copied().unwrap();
+    seen.ceph.backfill_full.osds = [(up[1], 9234), (other, 9900)].into();
+    let text = stall::cause(osd, &seen);
+    let expected = format!("(active+backfill_toofull+remapped): {} is 92.3 % full (backfillfull_ratio 90.0 %)", up[1]);
+    assert!(text.contains(&expected), "{text}");
+    assert!(!text.contains(&other.to_string()) && !text.contains("one of"), "{text}");
+    seen.ceph.backfill_full.osds.insert(up[2], 9000);
+    let text = stall::cause(osd, &seen);
+    assert!(text.contains(&format!("{} is 92.3 % full, {} is 90.0 % full (", up[1], up[2])), "{text}");
+}
+
+/// Checks an OSD that a PG would make too full: it is below the ratio itself.
+#[test]
+fn stall_by_backfill_toofull_below_the_ratio_names_all_osds_of_the_pgs() {
+    let (seen, osd, up) = too_full();
+    let all: Vec<_> = up.iter().map(ToString::to_string).collect();
+    let text = stall::cause(osd, &seen);
+    assert!(text.contains(&format!(": one of {}. See: ceph osd df", all.join(", "))), "{text}");
+}
