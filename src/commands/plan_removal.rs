@@ -35,12 +35,8 @@ pub(super) async fn plan_removal(mut live: Live, k8s: &K8s, args: &PlanArgs) -> 
         Err(failure) => return not_seen(&failure),
     };
     let forecast = forecast(&placement, &space, &seen.ceph);
-    let removal = Removal {
-        forecast: &forecast,
-        placement: &placement,
-        ceph: &seen.ceph,
-        rate: rate(k8s).await,
-    };
+    let removal =
+        Removal { forecast: &forecast, placement: &placement, ceph: &seen.ceph, rate: rate(k8s).await };
     let names = k8s.names();
     let text = match args.output {
         PlanOutput::Table | PlanOutput::Wide => {

@@ -9,18 +9,39 @@ use crate::domain::osd::{OsdId, PgId};
 /// Flags of the osdmap without which no data moves.
 const FLAGS: [&str; 4] = ["norecover", "nobackfill", "norebalance", "pause"];
 
+/// Words before a PG that Ceph recovers first.
+pub(in crate::domain) const RECOVERED_FIRST: &str = "Ceph recovers other data first, for example PG";
+
 /// Returns what holds up data that leaves these OSDs, although nothing is wrong with its move: a flag of the
 /// osdmap, which a person set, or PGs that Ceph recovers first.
 pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
     if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
         return Some(format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}"));
     }
-    let is_first = |pg: &Pg| {
-        let is_at_work = pg.state.contains("recovering") || pg.state.contains("backfilling");
-        is_at_work && (pg.degraded > 0 || !osds.iter().any(|osd| pg.is_on(*osd)))
-    };
+    let (pg, state) = recovered_first(osds, seen)?;
+    Some(format!("{RECOVERED_FIRST} {pg} ({state})"))
+}
+
+/// Returns the PG that data which leaves these OSDs waits for, with its state; `None` if some of it moves.
+pub fn waits_for(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
+    let moves = |pg: &Pg| is_at_work(pg) && is_leaving(pg, osds);
+    recovered_first(osds, seen).filter(|_| !seen.ceph.pgs.values().any(moves))
+}
+
+/// Returns a PG that Ceph recovers before data that leaves these OSDs, with its state.
+fn recovered_first(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
+    let is_first = |pg: &Pg| is_at_work(pg) && !is_leaving(pg, osds);
     let (id, pg) = seen.ceph.pgs.iter().find(|(_, pg)| is_first(pg))?;
-    Some(format!("Ceph recovers other data first, for example PG {id} ({})", state_text(pg)))
+    Some((id.clone(), state_text(pg)))
+}
+
+fn is_at_work(pg: &Pg) -> bool {
+    pg.state.contains("recovering") || pg.state.contains("backfilling")
+}
+
+/// Returns whether a PG that moves only leaves one of these OSDs, and misses nothing.
+fn is_leaving(pg: &Pg, osds: &BTreeSet<OsdId>) -> bool {
+    pg.degraded == 0 && osds.iter().any(|osd| pg.is_on(*osd))
 }
 
 /// Returns the cause of the stalled backfill or emptying of an OSD, and what to do.

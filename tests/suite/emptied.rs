@@ -158,7 +158,7 @@ fn status_shows_what_is_left_on_an_osd_that_is_emptied() {
     pace.empties(BY_HAND, noon() + chrono::TimeDelta::minutes(4), 2 << 30, 3);
     pace.queue.in_progress = 1;
     let flags = [].into();
-    let wait = Wait::Emptying { osd: BY_HAND, pgs: 3, bytes: 2 << 30, elsewhere: None, flags };
+    let wait = Wait::Emptying { osd: BY_HAND, pgs: 3, bytes: 2 << 30, elsewhere: None, flags, first: None };
     let event =
         Event::Waiting { wait: &wait, policy: &moving.policy, ledger: &moving.ledger, seen: &moving.seen };
     let said = Said { pace: Some(pace), ..Said::of(&event, &event.to_string(), noon(), noon()) };

@@ -372,6 +372,9 @@ fn pgs_per_osd_are_shown_by_class_now_and_after_a_removal() {
     });
     let text = mixed.text();
     assert!(text.contains("PGs per OSD of class old: now 2 to 2 (osd.0), mean 2.0; then no OSD"), "{text}");
-    assert!(text.contains("class hdd: now 1 to 1 (osd.2), mean 1.0; then 2 to 2 (osd.2), mean 2.0"), "{text}");
+    assert!(
+        text.contains("class hdd: now 1 to 1 (osd.2), mean 1.0; then 2 to 2 (osd.2), mean 2.0"),
+        "{text}"
+    );
     assert!(!text.contains("class ssd"), "{text}");
 }

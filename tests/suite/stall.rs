@@ -21,7 +21,8 @@ fn stall_by_backfill_toofull_names_the_full_osds_and_their_usage() {
     let other = seen.ceph.slots.keys().find(|osd| !up.contains(osd)).copied().unwrap();
     seen.ceph.backfill_full.osds = [(up[1], 9234), (other, 9900)].into();
     let text = stall::cause(osd, &seen);
-    let expected = format!("(active+backfill_toofull+remapped): {} is 92.3 % full (backfillfull_ratio 90.0 %)", up[1]);
+    let expected =
+        format!("(active+remapped+backfill_toofull): {} is 92.3 % full (backfillfull_ratio 90.0 %)", up[1]);
     assert!(text.contains(&expected), "{text}");
     assert!(!text.contains(&other.to_string()) && !text.contains("one of"), "{text}");
     seen.ceph.backfill_full.osds.insert(up[2], 9000);
@@ -36,4 +37,27 @@ fn stall_by_backfill_toofull_below_the_ratio_names_all_osds_of_the_pgs() {
     let all: Vec<_> = up.iter().map(ToString::to_string).collect();
     let text = stall::cause(osd, &seen);
     assert!(text.contains(&format!(": one of {}. See: ceph osd df", all.join(", "))), "{text}");
+}
+
+#[test]
+fn recovery_that_comes_first_is_named_with_its_state() {
+    let mut seen = observation();
+    let osd = *seen.ceph.slots.keys().next().unwrap();
+    let leaving = [osd].into();
+    assert_eq!((stall::waits_for(&leaving, &seen), stall::held_up(&leaving, &seen)), (None, None));
+    let (id, pg) = seen.ceph.pgs.iter_mut().find(|(_, pg)| !pg.is_on(osd)).unwrap();
+    let id = id.clone();
+    (pg.state, pg.degraded) = (states("active+recovering+degraded"), 5);
+    let state = "active+recovering+degraded".to_owned();
+    assert_eq!(stall::waits_for(&leaving, &seen), Some((id.clone(), state)));
+    let text = stall::held_up(&leaving, &seen).unwrap();
+    assert_eq!(
+        text,
+        format!("Ceph recovers other data first, for example PG {id} (active+recovering+degraded)")
+    );
+    // A PG that only leaves the OSD is the move itself.
+    let (_, pg) = seen.ceph.pgs.iter_mut().find(|(_, pg)| pg.is_on(osd)).unwrap();
+    pg.state = states("active+remapped+backfilling");
+    assert_eq!(stall::waits_for(&leaving, &seen), None);
+    assert_eq!(stall::held_up(&leaving, &seen), Some(text));
 }

@@ -9,6 +9,7 @@ use crate::domain::commands::scale_osd;
 use crate::domain::gate::{Reason, names};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, PgId, Weight};
+use crate::domain::stall::RECOVERED_FIRST;
 use crate::domain::units::{grouped, size};
 
 /// Reason for a wait.
@@ -106,6 +107,8 @@ pub enum Wait {
         elsewhere: Option<PgId>,
         /// flags of the whole osdmap that prevent data movement
         flags: BTreeSet<String>,
+        /// PG that Ceph recovers first, with its state, if none of these PGs moves
+        first: Option<(PgId, String)>,
     },
     /// The run waits for a daemon to go down.
     #[strum(serialize = "stopping")]
@@ -283,8 +286,11 @@ impl fmt::Display for Wait {
             Self::Emptying { osd, elsewhere: Some(pg), .. } => {
                 write!(f, "{osd} is empty, and PG {pg} lacks a replica elsewhere. See: ceph pg {pg} query")
             }
-            Self::Emptying { osd, pgs, bytes, elsewhere: None, flags } => {
+            Self::Emptying { osd, pgs, bytes, elsewhere: None, flags, first } => {
                 write!(f, "{osd} is being emptied: {pgs} PGs, {} left on it", size(*bytes))?;
+                if let Some((pg, state)) = first {
+                    write!(f, ". {RECOVERED_FIRST} {pg} ({state})")?;
+                }
                 held_up(f, flags)
             }
             Self::Down { osd } => write!(f, "{osd} is stopping"),

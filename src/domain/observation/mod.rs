@@ -7,7 +7,8 @@ mod partial;
 mod pvc;
 
 pub use ceph::{
-    Autoscale, BackfillFull, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState, last_change,
+    Autoscale, BackfillFull, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState,
+    last_change,
 };
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,

@@ -12,8 +12,8 @@ mod backfill;
 mod run_pace;
 mod span;
 
-pub(super) use backfill::{rate, time_for};
 pub use backfill::{Backfill, STALLS_AFTER};
+pub(super) use backfill::{rate, time_for};
 pub(super) use run_pace::ASSUMED_OVERHEAD;
 pub use run_pace::{Progress, Queue, RunPace};
 pub use span::Span;

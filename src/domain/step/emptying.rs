@@ -247,7 +247,8 @@ impl Step<'_> {
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
-        Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags })
+        let first = stall::waits_for(&self.all_leaving(), self.view.seen).filter(|_| !pgs.is_empty());
+        Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags, first })
     }
 
     /// Returns the OSD, and those that leave together with it.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    BackfillFull, Autoscale, Ceph, Daemon, Metadata, Node, Pod, Pool, Releases, Slot, SlotState,
+    Autoscale, BackfillFull, Ceph, Daemon, Metadata, Node, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,

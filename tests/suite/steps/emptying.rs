@@ -203,6 +203,28 @@ fn emptying_that_a_flag_or_another_recovery_holds_up_is_no_stall() {
 }
 
 #[test]
+fn emptying_behind_another_recovery_names_one_of_its_pgs() {
+    let elsewhere = |w: &mut World| {
+        let pg = w.seen.ceph.pgs.values_mut().find(|pg| !pg.is_on(OSD)).unwrap();
+        (pg.state, pg.degraded) = (states("active+undersized+degraded+remapped+backfilling"), pg.objects);
+    };
+    let text = |world: World| {
+        let Next::Wait(wait) = world.clone().plan() else { panic!("{:#?}", world.plan()) };
+        wait.to_string()
+    };
+    assert!(!text(marked_out()).contains("recovers"), "{}", text(marked_out()));
+    let behind = text(marked_out().with(elsewhere));
+    let said = ". Ceph recovers other data first, for example PG ";
+    assert!(behind.contains(said) && behind.contains("+backfilling)"), "{behind}");
+    // Data of the OSD moves, too: it is only slower.
+    let slower = marked_out().with(elsewhere).with(|w| {
+        let pg = w.seen.ceph.pgs.values_mut().find(|pg| pg.is_on(OSD)).unwrap();
+        pg.state = states("active+remapped+backfilling");
+    });
+    assert!(!text(slower.clone()).contains(said), "{}", text(slower));
+}
+
+#[test]
 fn pause_holds_up_the_stop_and_not_the_emptying() {
     let paused = || controlled(ControlKind::Pause);
     check!(marked_out().with(paused()).plan(), Next::Wait(Wait::Emptying { .. }));

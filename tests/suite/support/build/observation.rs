@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
-    BackfillFull, Admission, Autoscale, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator, OsdPdb, Pool, Pvc,
-    Releases,
+    Admission, Autoscale, BackfillFull, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator,
+    OsdPdb, Pool, Pvc, Releases,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
