@@ -10,11 +10,11 @@ use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
 use crate::domain::stage::Stage;
 use crate::k8s::{About, EventType, K8s, Own};
-use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
+use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, stalled, standing};
 use crate::live::now;
 use crate::ports::Failure;
 use crate::report::{
-    Event, News, Repeats, Reporter, RunProgress, Said, history_not_written, observed, with_detail,
+    Event, News, Repeats, Reporter, RunProgress, Said, Stalls, history_not_written, observed, with_detail,
 };
 use crate::telemetry::RunTelemetry;
 
@@ -35,6 +35,7 @@ pub struct EventReporter {
     /// Whether this run has done or saved anything.
     has_acted: bool,
     repeats: Repeats,
+    stalls: Stalls,
     news: News,
     written_at: DateTime<Utc>,
     progress: RunProgress,
@@ -57,6 +58,7 @@ impl EventReporter {
             cluster: None,
             has_acted: false,
             repeats: Repeats::default(),
+            stalls: Stalls::default(),
             news: News::default(),
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
@@ -113,6 +115,11 @@ impl EventReporter {
             && (self.has_acted || announcement.kind == EventType::Warning)
         {
             self.publish(&announcement, now).await;
+        }
+        // The text names the cause.
+        if matches!(event, Event::Waiting { .. }) && self.progress.stall.is_some() && self.stalls.is_due(now)
+        {
+            self.publish(&stalled(text), now).await;
         }
         if let Event::Waiting { ledger, .. } = event
             && (self.has_acted || ledger.in_flight().next().is_some() || self.news.stands(now))

@@ -19,7 +19,7 @@ pub struct KubeEvent {
 }
 
 /// All event reasons.
-pub const REASONS: [&str; 16] = [
+pub const REASONS: [&str; 17] = [
     OSD_RECORDED,
     OSD_MARKED_OUT,
     OSD_STOPPED,
@@ -29,6 +29,7 @@ pub const REASONS: [&str; 16] = [
     OSD_REMOVED,
     OSD_QUARANTINED,
     MIGRATION_PROGRESSED,
+    MIGRATION_STALLED,
     MIGRATION_HALTED,
     MIGRATION_FINISHED,
     DEVICE_PROBLEM_FOUND,
@@ -52,6 +53,8 @@ const OSD_STOP_REVERTED: &str = "OsdStopReverted";
 const NOOUT_LIFTED: &str = "NooutLifted";
 const OPERATOR_SCALED: &str = "OperatorScaled";
 const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
+/// The data of an OSD that is backfilling or emptied makes no progress.
+const MIGRATION_STALLED: &str = "MigrationStalled";
 const MIGRATION_HALTED: &str = "MigrationHalted";
 const MIGRATION_FINISHED: &str = "MigrationFinished";
 /// A declared disk cannot be used, or does not match its settings.
@@ -174,6 +177,11 @@ pub fn standing(text: &str, ledger: &Ledger) -> Vec<KubeEvent> {
     [progressed].into_iter().chain(quarantined).collect()
 }
 
+/// Returns the event about a stall.
+pub fn stalled(text: &str) -> KubeEvent {
+    KubeEvent { kind: EventType::Warning, reason: MIGRATION_STALLED, note: text.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +204,7 @@ mod tests {
             "Migrated",
             "Quarantined",
             "Progressed",
+            "Stalled",
             "Halted",
             "Finished",
             "Found",

@@ -15,7 +15,7 @@ mod summary;
 pub use event::{Event, Said};
 pub use figures::{Figures, Osds};
 pub use history::{history_not_written, observed};
-pub use news::{News, Repeats};
+pub use news::{News, Repeats, Stalls};
 pub use progress::{RunProgress, backfill_text, moving, with_detail};
 pub use reporter::Reporter;
 pub use spans::{RunSpans, Span, trace_id};

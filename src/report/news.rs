@@ -6,6 +6,9 @@ use chrono::{DateTime, Utc};
 /// (`--event-ttl`).
 const REPEAT_MINUTES: i64 = 50;
 
+/// Shortest time between two events about stalls: an API server keeps events for an hour.
+const STALL_MINUTES: i64 = 60;
+
 /// Time after which a wait is reported to Kubernetes although the run has done nothing yet.
 ///
 /// Most waits pass within a few observations.
@@ -84,6 +87,23 @@ impl Repeats {
     }
 }
 
+/// Time at which a stall was last published.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    published_at: Option<DateTime<Utc>>,
+}
+
+impl Stalls {
+    /// Returns whether a stall is to be published, once an hour at most.
+    pub fn is_due(&mut self, now: DateTime<Utc>) -> bool {
+        let is_due = self.published_at.is_none_or(|at| (now - at).num_minutes() >= STALL_MINUTES);
+        if is_due {
+            self.published_at = Some(now);
+        }
+        is_due
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
@@ -95,6 +115,16 @@ mod tests {
         let mut repeats = Repeats::default();
         let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
         (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
+    }
+
+    #[test]
+    fn stall_is_published_once_an_hour_at_most() {
+        let mut stalls = Stalls::default();
+        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        // It lasts until 100, and another one begins at 110.
+        let stalled = (10..100).chain(110..200);
+        let published: Vec<i64> = stalled.filter(|minute| stalls.is_due(at(*minute))).collect();
+        assert_eq!(published, [10, 70, 130, 190]);
     }
 
     fn second(second: i64) -> DateTime<Utc> {

@@ -13,7 +13,7 @@ use osd_migrate::domain::policy::Empty;
 use osd_migrate::domain::preview::{self, Now};
 use osd_migrate::domain::view::View;
 use osd_migrate::layout::Width;
-use osd_migrate::report::{Event, Said};
+use osd_migrate::report::{Event, RunProgress, Said};
 use osd_migrate::show::{self, Status};
 
 use crate::preview::{names, now, table};
@@ -170,4 +170,23 @@ fn status_shows_what_is_left_on_an_osd_that_is_emptied() {
     let (text, json) = of(&emptied(&["emptying", "marked-out", "emptied"], Some(noon())), None);
     assert!(text.contains("emptied, stop is next"), "{text}");
     assert_eq!(json["open"][0]["emptying"]["leftBytes"], 0);
+}
+
+#[test]
+fn emptying_without_progress_is_a_stall_with_its_cause() {
+    let world = World::proven(BY_HAND);
+    let world = world.with(|w| w.seen.ceph.flags = ["nobackfill".to_owned()].into());
+    let flags = world.seen.ceph.flags.clone();
+    let wait = Wait::Emptying { osd: BY_HAND, pgs: 3, bytes: 2 << 30, elsewhere: None, flags, first: None };
+    let event =
+        Event::Waiting { wait: &wait, policy: &world.policy, ledger: &world.ledger, seen: &world.seen };
+    let mut progress = RunProgress::default();
+    let mut after = |minutes| {
+        let detail = progress.add(&event, &[], noon() + chrono::TimeDelta::minutes(minutes));
+        (progress.stall.clone(), detail.unwrap_or_default())
+    };
+    assert_eq!((after(0).0, after(9).0), (None, None));
+    let (stall, detail) = after(10);
+    assert!(stall.is_some_and(|cause| cause.ends_with("ceph osd unset nobackfill")), "{detail}");
+    assert!(detail.starts_with("no progress for 10 min: the OSD flag nobackfill is set"), "{detail}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::forecast::Remark;
+use osd_migrate::domain::forecast::{Obstacle, Remark};
 use osd_migrate::domain::next::{Summary, Wait};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::report::Event;
@@ -12,8 +12,8 @@ use super::places::{places, ways_to_rook};
 use super::quotes::{assert_all_made, assert_same, assert_told, is_quoted};
 use super::sources::{block, is_sentence, literals, longest, plain, read, sentences};
 use super::values::{
-    coded, errors_with_a_command, fence_outcomes, findings, halts, obstacles, reasons, refusals, rejections,
-    summaries, text, unreadable, waits,
+    coded, errors_with_a_command, fence_outcomes, findings, halts, reasons, refusals, rejections, summaries,
+    text, unreadable, waits,
 };
 
 #[test]
@@ -35,6 +35,26 @@ fn each_halt_wait_and_refusal_is_quoted() {
     let there: Vec<_> =
         refusals().iter().map(|refusal| (refusal.code().to_owned(), refusal.to_string())).collect();
     assert_told("## Refused", &there, &entries("## Refused"));
+}
+
+fn obstacles() -> Vec<Obstacle> {
+    let (osd, pgs, without) = (OsdId(7), 3, BTreeSet::from([OsdId(5)]));
+    let osds = without.clone();
+    vec![
+        Obstacle::NoPlacement {
+            without: osds.clone(),
+            pgs,
+            pool: text("rbd"),
+            copies: 3,
+            domain: text("host"),
+        },
+        Obstacle::NoSpace { without, osd, percent: 92, limit: 90, ratio: "backfillfull", bytes: 1 << 30 },
+        Obstacle::TooManyPgs { osd, pgs: 760, limit: 750 },
+        Obstacle::NotUp { osd },
+        Obstacle::NoStatistics { osds, pgs },
+        Obstacle::OldStatistics { pgs },
+        Obstacle::PgCountChanging { pool: text("rbd") },
+    ]
 }
 
 #[test]

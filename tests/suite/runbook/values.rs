@@ -8,7 +8,6 @@ use std::time::Duration;
 use osd_migrate::ceph::CephError;
 use osd_migrate::domain::classify::{PvcRefusal, Refusal};
 use osd_migrate::domain::drift::Finding;
-use osd_migrate::domain::forecast::Obstacle;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
@@ -157,6 +156,14 @@ pub(crate) fn waits() -> Vec<Wait> {
     let (osd, node, reason) = (OSD, node(), Reason::MonDown);
     let job = text("osd-migrate-rebuild-5-55ebe299-7-2");
     let trouble = Some(text("TROUBLE"));
+    let emptying = |pgs, elsewhere, first| Wait::Emptying {
+        osd,
+        pgs,
+        bytes: 5 << 30,
+        elsewhere,
+        flags: [].into(),
+        first,
+    };
     vec![
         Wait::Gate { osd, reason: reason.clone() },
         Wait::Node { node: node.clone(), reason: reason.clone() },
@@ -168,16 +175,9 @@ pub(crate) fn waits() -> Vec<Wait> {
         Wait::AgentNodeLost { osd, node },
         Wait::AgentRests { osd, failures: 2, why: text("WHY"), until: noon() },
         Wait::NotOurStop { osd },
-        Wait::Emptying { osd, pgs: 12, bytes: 5 << 30, elsewhere: None, flags: [].into(), first: None },
-        Wait::Emptying {
-            osd,
-            pgs: 12,
-            bytes: 5 << 30,
-            elsewhere: None,
-            flags: [].into(),
-            first: Some((pg(), text("STATE"))),
-        },
-        Wait::Emptying { osd, pgs: 0, bytes: 0, elsewhere: Some(pg()), flags: [].into(), first: None },
+        emptying(12, None, None),
+        emptying(12, None, Some((pg(), text("active+recovering")))),
+        emptying(0, Some(pg()), None),
         Wait::Down { osd },
         Wait::UnsafeToWipe { osd, reason },
         Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator"), minutes: 10 },
@@ -246,26 +246,6 @@ pub(crate) fn rejections() -> Vec<Rejection> {
         Rejection::NoStableName,
         Rejection::Unreadable { why: text("WHY") },
         Rejection::CephVolume { why: vec![text("WHY")] },
-    ]
-}
-
-pub(super) fn obstacles() -> Vec<Obstacle> {
-    let (osd, pgs, without) = (OsdId(7), 3, BTreeSet::from([OSD]));
-    let osds = without.clone();
-    vec![
-        Obstacle::NoPlacement {
-            without: osds.clone(),
-            pgs,
-            pool: text("rbd"),
-            copies: 3,
-            domain: text("host"),
-        },
-        Obstacle::NoSpace { without, osd, percent: 92, limit: 90, ratio: "backfillfull", bytes: 1 << 30 },
-        Obstacle::TooManyPgs { osd, pgs: 760, limit: 750 },
-        Obstacle::NotUp { osd },
-        Obstacle::NoStatistics { osds, pgs },
-        Obstacle::OldStatistics { pgs },
-        Obstacle::PgCountChanging { pool: text("rbd") },
     ]
 }
 
