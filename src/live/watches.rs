@@ -35,8 +35,9 @@ async fn keep_up(k8s: Arc<K8s>, watched: Watched) {
     loop {
         match k8s.watch(watched, from.take()).await {
             Ok(version) => from = Some(version),
-            Err(error @ K8sError::Forbidden { .. }) => {
-                tracing::warn!("{error}. Without it, the run reads these objects again and again");
+            // A run that may not even list says so itself.
+            Err(K8sError::Forbidden { call, .. }) if call.verb == "watch" => {
+                tracing::warn!("{call}: forbidden; the run reads these objects again and again instead");
                 return;
             }
             Err(error) => {
