@@ -21,6 +21,7 @@ mod portable;
 mod pvcs;
 mod removal;
 mod rook;
+mod silent;
 mod temporary;
 
 use std::collections::BTreeMap;

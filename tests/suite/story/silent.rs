@@ -1,0 +1,108 @@
+//! Watches that report nothing: a run sees changes late, and ends all the same.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::ports::{Cluster, Failure};
+use osd_migrate::run::Ports;
+use osd_migrate::sim::course::Sim;
+use osd_migrate::sim::ports::Runner;
+
+use super::play::{Log, Play};
+use super::removal::{assert_removed, requested};
+
+/// Longest time without a complete observation.
+const KEPT: TimeDelta = TimeDelta::minutes(2);
+
+/// A runner whose partial observations have nothing new of Kubernetes, whatever it has done since.
+struct Silent {
+    runner: Runner,
+    kept: Option<Observation>,
+    sim: Rc<RefCell<Sim>>,
+    /// Partial observations.
+    partial: u32,
+}
+
+impl Cluster for Silent {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        let seen = self.runner.observe(ask).await?;
+        self.kept = Some(seen.clone());
+        Ok(seen)
+    }
+
+    async fn ask_again(
+        &mut self,
+        seen: Observation,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        self.runner.ask_again(seen, ask).await
+    }
+
+    async fn observe_partly(
+        &mut self,
+        _: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let Observation { at, ceph, .. } =
+            self.sim.borrow().world.observe(|_| Questions::default()).unanswered();
+        let Some(ceph) = ceph.completed_by(&kept.ceph).filter(|_| at - kept.at < KEPT) else {
+            return Ok(None);
+        };
+        let seen = Observation { at, ceph, kube: kept.kube.clone() };
+        self.partial += 1;
+        self.runner.ask_again(seen, ask).await.map(Some)
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.runner.act(act).await
+    }
+}
+
+/// Runs to the end, and returns the number of partial observations.
+fn run(play: &Play) -> u32 {
+    let runner = Runner::new(&play.sim, None);
+    let cluster = Silent { runner: runner.clone(), kept: None, sim: Rc::clone(&play.sim), partial: 0 };
+    let (store, lease, clock) = (runner.clone(), runner.clone(), runner);
+    let mut ports = Ports { cluster, store, lease, clock, audience: Log(Rc::clone(&play.log)) };
+    let end = match pin!(ports.run(&play.policy)).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(end) => Some(end),
+        Poll::Pending => None,
+    };
+    assert_eq!(end, Play::finished());
+    ports.cluster.partial
+}
+
+#[test]
+fn run_whose_watches_report_nothing_ends_the_same() {
+    for seed in 1..=5 {
+        let play = Play::seeded(seed);
+        assert!(run(&play) > 10);
+        play.assert_all_is_well();
+        play.assert_once_per_incarnation();
+    }
+}
+
+#[test]
+fn removal_whose_watches_report_nothing_ends_the_same() {
+    let play = requested();
+    assert!(run(&play) > 10);
+    assert_removed(&play);
+}
+
+#[test]
+fn partner_outage_whose_watches_report_nothing_ends_the_same() {
+    let play = Play::new();
+    play.partner_fails();
+    run(&play);
+    play.assert_all_is_well();
+}
