@@ -11,6 +11,7 @@ import time
 import uuid
 
 from . import NAMESPACE
+from .rook_shape import HOST, PVC, differs, is_legacy, read_back
 
 SHAPE = os.path.join(os.path.dirname(__file__), "..", "manifests", "osd-raw.yaml")
 
@@ -21,9 +22,7 @@ LABELS = {"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name
 DELAY = 4  # seconds between the reads and the writes of a reconcile: a real one waits for mons and mgrs first
 PREPARES = 3  # seconds for which a prepare Job reads the disks of a node
 LAST_APPLIED = "banzaicloud.com/last-applied"
-HOST = "topology-location-host"
 PDB = "rook-ceph-osd"
-PVC, DEVICE_SET = "ceph.rook.io/pvc", "ceph.rook.io/DeviceSet"
 CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
 
 
@@ -44,6 +43,7 @@ class Rook:
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
         self.hydrated, self.rendered_again, self.reshaped = [], [], []
+        self.read, self.reset = [], []
         self.draining, self.drained, self.fences = "", [], set()
         self.observed, self.next_observation = None, 0
         self.ends = threading.Event()
@@ -149,12 +149,16 @@ class Rook:
         slots = self.world.ceph("osd", "dump")["osds"]
         self.pause(DELAY)
         self.prepare()
-        self.refill([slot["osd"] for slot in slots if "destroyed" in slot["state"]])
-        self.hydrate([slot for slot in slots if "destroyed" not in slot["state"] and f"rook-ceph-osd-{slot['osd']}" not in found])
+        destroyed = [slot["osd"] for slot in slots if "destroyed" in slot["state"]]
+        self.refill(destroyed)
+        fsids = {slot["osd"]: slot["uuid"] for slot in slots}
+        known = {*fsids, *self.world.osds()} - {*destroyed}
+        self.hydrate([osd for osd in sorted(known) if f"rook-ceph-osd-{osd}" not in found], fsids)
         self.touch()
         whys = self.update(found)
         if whys:
             raise Failed("; ".join(whys))
+        self.reset_weights()
         if self.takes_bootstrap:
             self.world.lab("ceph", "auth", "del", "client.bootstrap-osd")
 
@@ -258,19 +262,35 @@ class Rook:
             if blank.returncode == 0:
                 self.world.lab("ceph", "osd", "new", str(uuid.uuid4()))
 
-    def hydrate(self, bare):
+    def hydrate(self, bare, fsids):
         """Creates a Deployment for each complete OSD on a disk that has none.
 
-        Rook's Jobs list all disks. Here only the disk is read that the lab stored for the OSD.
+        Rook's Jobs list all disks, and leave out only ids that Ceph knows as destroyed: the id of an OSD that is found may
+        be absent from Ceph. Here only the disks are read that the lab stored for its OSDs.
         """
-        for slot in bare:
-            facts = self.world.facts(slot["osd"])
+        for osd in bare:
+            facts = self.world.facts(osd)
             disk = facts["disk"]
             shown = self.world.lab("on", facts["host"], "ceph-bluestore-tool", "show-label", "--dev", disk, check=False)
             label = json.loads(shown.stdout)[disk] if shown.returncode == 0 else {}
-            if (label.get("whoami"), label.get("osd_uuid")) == (str(slot["osd"]), slot["uuid"]):
-                self.deploy(slot["osd"], label, facts)
-                self.hydrated.append(slot["osd"])
+            self.read.append(osd)
+            if label.get("whoami") == str(osd) and fsids.get(osd) in (None, label.get("osd_uuid")):
+                self.deploy(osd, label, facts)
+                self.hydrated.append(osd)
+
+    def reset_weights(self):
+        """Sets the CRUSH weight of each OSD whose weight is less than its size by 1 %, if the CephCluster allows it.
+
+        Rook does that at the end of each reconcile of OSDs (`ResizeOsdCrushWeight`). From a weight of 0, the difference is
+        always large enough.
+        """
+        if not self.world.get("cephcluster", "rook-ceph")["spec"]["storage"].get("allowOsdCrushWeightUpdate"):
+            return
+        for osd in self.world.ceph("osd", "df")["nodes"]:
+            size = osd["kb"] / (1 << 30)
+            if size > osd["crush_weight"] * 1.01:
+                self.world.lab("ceph", "osd", "crush", "reweight", f"osd.{osd['id']}", f"{size:f}")
+                self.reset.append(osd["id"])
 
     def deploy(self, osd, label, facts):
         """Creates the Deployment of an OSD from the lab's template, which has Rook's shape."""
@@ -354,40 +374,3 @@ class Rook:
         whole["spec"] = {**spec, "replicas": 1}
         self.world.kubectl("replace", "-f", "-", stdin=json.dumps(whole))
         return True
-
-
-def read_back(pod, labels):
-    """Returns what Rook reads of an OSD from its Deployment (`getOSDInfo`, 1.20.6).
-
-    A missing value fails the reconcile. The lab's OSDs are raw, of one device class, below a host of the root.
-    """
-    [osd] = [container for container in pod["containers"] if container["name"] == "osd"]
-    env = {one["name"]: one.get("value", "") for one in osd["env"]}
-    host = pod["nodeSelector"]["kubernetes.io/hostname"]
-    location = f"--crush-location=root=default host={host}"
-    found = (env["ROOK_CV_MODE"], env["ROOK_OSD_DEVICE_CLASS"], labels["osd-store"], labels["encrypted"], env["ROOK_NODE_NAME"])
-    assert found == ("raw", "hdd", "bluestore", "false", host) and location in osd["args"], (found, osd["args"])
-    assert "ROOK_PVC_BACKED_OSD" not in env and not env.get("ROOK_METADATA_DEVICE"), env
-    assert labels[HOST] == host and env["ROOK_BLOCK_PATH"] and env["ROOK_OSD_UUID"], (labels, env)
-    cluster = osd["args"][osd["args"].index("--fsid") + 1]
-    return {"ID": labels["ceph-osd-id"], "HOST": host, "UUID": env["ROOK_OSD_UUID"], "FSID": cluster, "BLOCK": env["ROOK_BLOCK_PATH"]}
-
-
-def differs(deployment, sets):
-    """Returns whether Rook would start an OSD on a PVC in another shape, because its set declares that."""
-    labels, pod = deployment["metadata"]["labels"], deployment["spec"]["template"]["spec"]
-    declared = next((one for one in sets if one["name"] == labels.get(DEVICE_SET)), None)
-    if not declared:
-        return False
-    roles = {template["metadata"]["name"] for template in declared["volumeClaimTemplates"]}
-    names = {container["name"] for container in pod["initContainers"]}
-    found = (labels["encrypted"], "blkdevmapper-metadata" in names)
-    return found != (str(declared.get("encrypted", False)).lower(), "metadata" in roles)
-
-
-def is_legacy(deployment):
-    """Returns whether the Deployment is of Rook 1.2 or earlier: later versions cannot read from it where the data is."""
-    pod = deployment["spec"]["template"]["spec"]
-    named = {env["name"] for container in pod["containers"] for env in container.get("env", [])}
-    activates = any(container["name"] == "activate" for container in pod.get("initContainers", []))
-    return not activates and not named & {"ROOK_BLOCK_PATH", "ROOK_LV_PATH"}

@@ -132,6 +132,10 @@ class World:
         with open(os.path.join(self.folder(), "osd", str(osd)), encoding="utf-8") as file:
             return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
 
+    def osds(self):
+        """Returns the ids of the OSDs that the lab created, whether they still exist or not."""
+        return sorted(int(name) for name in os.listdir(os.path.join(self.folder(), "osd")))
+
     def image(self, disk):
         """Returns the path of the file behind a disk."""
         return os.path.join(self.folder(), "img", f"{disk}.img")
