@@ -3,7 +3,8 @@
 `relay`: a chain of runners outside Kubernetes migrates one OSD. SIGSTOP (src/failpoint.rs) suspends each runner right
 before one act. The next runner acquires the Lease, because the pod of its holder does not exist, does that act, and is
 suspended before the following act. A Job completes the migration. Then all runners are resumed. The agent of the
-rebuild is suspended too, and other agents are started by hand meanwhile.
+rebuild is suspended too, and other agents are started by hand meanwhile. With --full also one OSD that is emptied first,
+one whose removal is taken back after its weight was dropped, and one that is removed.
 `frozen_pod`: SIGSTOP suspends a runner's pod. Another runner replaces it after its Lease has expired.
 """
 import hashlib
@@ -16,45 +17,64 @@ import tempfile
 import time
 import uuid
 
+from . import remove
+from .frozen_ways import WAY, WAY_OF_EMPTIED, WAY_OF_KEPT, WAY_OF_OWN_PDB, WAY_OF_REMOVED
 from .world import LAB
 
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
-# Steps of a runner for one OSD, in their order. A runner is suspended before each of them.
-WAY = [
-    "save-record", "agent-inspect", "save-proof", "back-up", "save-stop", "save-fence", "fence", "set-osd-flags", "save-pdb", "limit-drains", "stop",
-    "save-down", "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "save-up", "unset-osd-flags", "unfence", "save-unfenced",
-    "save-closing", "limit-drains", "save-pdb-restored", "clean-up", "save-closed",
-]  # fmt: skip
-# The steps if Rook's PodDisruptionBudget does not exist.
-WAY_OF_OWN_PDB = [
-    {"limit-drains": "create-pdb", "save-pdb-restored": "delete-pdb"}.get(step, step)
-    for at, step in enumerate(WAY)
-    if step != "save-pdb" and (step != "limit-drains" or at < WAY.index("stop"))
-]
 # Objects that every runner writes continuously. No decision depends on them.
 STATUS_OBJECTS = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}
+REMOVED = 4  # on h2, as osd.1
 AGENTS = "/var/lib/rook/osd-migrate"  # the agents' folder on each host
 
 
 def run(world):
-    # One legacy OSD more with --full.
-    world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,5=bluestore-dev" if world.full else None)
+    # Legacy OSDs more with --full.
+    more = "2=bluestore-dev,3=bluestore-dev,5=bluestore-dev"
+    world.up(layout=f"0=bluestore-dev,1=filestore-part,{more}" if world.full else None)
     world.lab("write", "200")
     before, fsids = world.shape(), world.fsids()
-    relay(world, 0, "", WAY, busy_agent)
+    relay(world, 0, "", WAY, {"save-new": busy_agent})
     migrated = [0]
     if world.full:
         # After the read of the ledger with which each act starts: only the act's own conditions remain.
-        relay(world, 1, "late-", WAY, resumed_agent)
+        relay(world, 1, "late-", WAY, {"save-new": resumed_agent})
         frozen_pod(world, 5)
         rooks = world.get("pdb", "rook-ceph-osd")
         world.kubectl("delete", "pdb", "rook-ceph-osd")
-        relay(world, 3, "late-", WAY_OF_OWN_PDB, resumed_agent)
+        relay(world, 3, "late-", WAY_OF_OWN_PDB, {"save-new": resumed_agent})
         pdb = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
         world.kubectl("create", "-f", "-", stdin=json.dumps(pdb))
-        migrated = [0, 1, 3, 5]
+        relay(world, 2, "late-", WAY_OF_EMPTIED, {}, [*RUN, "osd.2", "--empty", "all"])
+        migrated = [0, 1, 2, 3, 5]
     quarantined = {} if 1 in migrated else {1: "filestore"}
     world.expect_migrated(before, fsids, migrated, quarantined)
+    if world.full:
+        kept(world)
+        removed(world)
+
+
+def kept(world):
+    """Checks that a runner that would drop a weight does not, after the removal was taken back."""
+    before = world.shape()
+    remove.request(world, REMOVED)
+    relay(world, REMOVED, "late-", WAY_OF_KEPT, {"restore-weight": keep}, remove.RUN)
+    assert world.shape() == before and not remove.requests(world), (world.shape(), remove.requests(world))
+
+
+def keep(world, osd, go_on):
+    assert remove.crush_weight(world, osd) == 0, "its weight was not dropped"
+    remove.person(world, "keep", f"osd.{osd}")
+    go_on()
+
+
+def removed(world):
+    before = world.shape()
+    remove.request(world, REMOVED)
+    relay(world, REMOVED, "late-", WAY_OF_REMOVED, {}, remove.RUN)
+    remove.gone(world, REMOVED, before)
+    assert remove.ends(world, REMOVED) == 0, "its disk is not blank"
+    world.lab("verify")
 
 
 def busy_agent(world, osd, go_on):
@@ -178,15 +198,15 @@ class Sleeper:
     Its pod does not exist, so another runner can acquire its Lease.
     """
 
-    def __init__(self, world, place, osd, more=()):
+    def __init__(self, world, place, osd, more=(), run=None):
         self.world, self.place = world, place
-        name = f"asleep-{place}-{osd}"
+        name = f"asleep-{place}-{osd}-{uuid.uuid4().hex[:4]}"  # two may be suspended before the same step
         env = {
             **os.environ, "POD_NAME": name, "POD_NAMESPACE": "rook-ceph", "POD_UID": str(uuid.uuid4()),
             "OSD_MIGRATE_OWN_IMAGE": "lab.local/osd-migrate:dev", "OSD_MIGRATE_FAILPOINT": place,
         }  # fmt: skip
         self.output = tempfile.TemporaryFile(mode="w+")
-        args = [LAB, "net", world.binary, *RUN, f"osd.{osd}", *more]
+        args = [LAB, "net", world.binary, *(run or [*RUN, f"osd.{osd}", *more])]
         self.process = subprocess.Popen(args, env=env, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = None
 
@@ -218,24 +238,27 @@ class Sleeper:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def relay(world, osd, prefix, way, while_agent_is_suspended):
-    sleepers = []
+def relay(world, osd, prefix, way, meanwhile, run=None):
+    """Suspends a runner before each step, lets a Job finish, and resumes all.
+
+    `meanwhile`: what is done when the runner of a step is to be started, by the step; it starts that runner.
+    """
+    sleepers, run = [], run or [*RUN, f"osd.{osd}"]
     try:
         for step in way:
-            place = step if step.startswith("save-") else prefix + step
+            place = step if step.startswith(("save-", "placed-")) else prefix + step
             if step == "save-closing":
                 # Then `limit-drains` is the first act of the close. While the pod is not ready, `unset-osd-flags` would be.
                 world.until(f"the pod of osd.{osd} to be ready", 120, lambda: world.is_ready(osd))
-            if step == "save-new":
-                while_agent_is_suspended(world, osd, lambda p=place: sleepers.append(Sleeper(world, p, osd)))
-            else:
-                sleepers.append(Sleeper(world, place, osd))
+            go_on = lambda p=place: sleepers.append(Sleeper(world, p, osd, run=run))  # noqa: E731
+            meanwhile.get(step, lambda _world, _osd, go_on: go_on())(world, osd, go_on)
             world.until(f"a runner to be suspended before {place}", 120, sleepers[-1].sleeps, pause=0.1)
         world.say(f"osd.{osd}: {len(sleepers)} runners are suspended, one before each step: {', '.join(s.place for s in sleepers)}")
-        finisher = world.start(f"finish-{osd}", [*RUN, f"osd.{osd}"])
+        finisher = world.start(f"finish-{osd}-{len(way)}", run)
         assert world.wait_for(finisher, 120) == ("Complete", 0), world.log(finisher)
         assert not world.records(), "the record is still open"
-        world.lab("wait-clean", "120")
+        if osd in world.fsids():  # no data moves after the purge of an OSD without weight
+            world.lab("wait-clean", "120")
         wake_up(world, osd, sleepers)
     finally:
         for sleeper in sleepers:
@@ -251,7 +274,8 @@ def wake_up(world, osd, sleepers):
     for sleeper in sleepers:
         said = sleeper.end()[0]
         world.say(f"  {sleeper.place}: {said}")
-        # A runner that was suspended after the read of the ledger may find its goal already reached.
+        # A runner that was suspended after the read of the ledger may find its goal already reached. After a forecast, the
+        # record is read again.
         refused = said.startswith(("not done: ", "another process wrote the ledger", "could not observe the cluster: "))
         assert refused or sleeper.place.startswith("late-"), f"{sleeper.place}: {said}"
     api = [(verb, what) for verb, what in api_writes(world)[requests:] if not is_status(what) and what[0] != "events"]
