@@ -18,7 +18,10 @@ const IDS: [u32; 6] = [0, 2, 4, 1, 3, 5];
 
 #[test]
 fn simulated_cluster_answers_as_ceph_16_does() {
-    let scripts = [("slot.txt", include_str!("fixtures/fidelity/slot.txt"))];
+    let scripts = [
+        ("slot.txt", include_str!("fixtures/fidelity/slot.txt")),
+        ("removal.txt", include_str!("fixtures/fidelity/removal.txt")),
+    ];
     let (mut checks, mut wrong) = (0, String::new());
     for (name, text) in scripts {
         let mut player = Player::new();
@@ -64,6 +67,10 @@ fn said(result: Result<(), MonError>) -> String {
     result.map_or_else(|error| error.to_string().split(':').next().unwrap().to_owned(), |()| "ok".to_owned())
 }
 
+fn yes(is_yes: bool) -> String {
+    if is_yes { "yes" } else { "no" }.to_owned()
+}
+
 /// Formats a weight: five digits distinguish any two weights, since Ceph counts in parts of 65536.
 fn weight(weight: Weight) -> String {
     let text = format!("{:.5}", f64::from(weight.0) / 65_536.0);
@@ -84,6 +91,10 @@ impl Player {
         let mut world = shape.world();
         for slot in world.ceph.slots.values_mut() {
             slot.reweight = Weight::ONE;
+        }
+        // Without weight, an OSD is replaced by the other one on its host.
+        for placement in world.placements.values_mut() {
+            placement.spare = placement.home.iter().map(|osd| OsdId(osd.0 ^ 1)).collect();
         }
         let letters = (0..6).map(|osd| (format!("old-{osd}"), example::fsid(id(&osd.to_string()), 0)));
         Self { letters: letters.collect(), world, states: BTreeSet::new(), lied: Vec::new() }
@@ -112,6 +123,9 @@ impl Player {
                 let fsid = self.fsid(letter);
                 return format!("osd.{}", number(self.world.osd_new_anywhere(fsid)));
             }
+            ["purge", osd] => return said(self.world.osd_purge(id(osd))),
+            ["crush-rm", host] => return said(self.world.crush_rm(host)),
+            ["crush-reweight", osd, to] => self.world.crush_reweight(id(osd), parsed(to)),
             ["purge-new", osd] => return said(self.world.osd_purge_new(id(osd))),
             ["set-group", flags, osd] => self.flags(flags, osd, true),
             ["unset-group", flags, osd] => self.flags(flags, osd, false),
@@ -135,13 +149,11 @@ impl Player {
             }
             ["ok-to-stop", ref osds @ ..] => {
                 let osds = osds.iter().map(|osd| id(osd)).collect();
-                return if self.world.ok_to_stop(&osds).ok { "yes" } else { "no" }.to_owned();
+                return yes(self.world.ok_to_stop(&osds).ok);
             }
-            ["safe-to-destroy", osd] => {
-                return if self.world.safe_to_destroy(id(osd)) { "yes" } else { "no" }.to_owned();
-            }
+            ["safe-to-destroy", osd] => return yes(self.world.safe_to_destroy(id(osd))),
             ["stop", osd] => self.world.osd_down(id(osd)),
-            ["boot", osd] => {
+            ["boot" | "start", osd] => {
                 let store = self.letters[&format!("old-{osd}")];
                 let up = self.world.osd_boot(id(osd), store);
                 return if up { "up" } else { "turned-away" }.to_owned();
@@ -214,6 +226,7 @@ impl Player {
                     format!("{at} {} {class}", weight(item.weight))
                 },
             ),
+            ("host", [name]) => self.items_of(name).to_owned(),
             ("upmaps", [osd]) => {
                 let mappings = self.world.ceph.upmaps.iter().flat_map(|upmap| &upmap.mappings);
                 let of = mappings.filter(|(from, to)| [*from, *to].contains(&id(osd)));
@@ -231,6 +244,16 @@ impl Player {
                 if other.is_empty() { "none-else".to_owned() } else { other.join(" ") }
             }
             _ => panic!("no such look: {what}"),
+        }
+    }
+
+    fn items_of(&self, name: &str) -> &'static str {
+        let is_on = |item: &CrushItem| item.host().is_some_and(|host| host == name);
+        let has_items = self.world.ceph.slots.values().any(|slot| slot.crush.as_ref().is_some_and(is_on));
+        match (has_items, self.world.ceph.empty_hosts.contains(name)) {
+            (true, _) => "items",
+            (false, true) => "empty",
+            (false, false) => "none",
         }
     }
 

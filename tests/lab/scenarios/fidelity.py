@@ -4,22 +4,22 @@ It plays tests/suite/fixtures/fidelity/*.txt and compares each answer with the w
 same name plays the same lines on the simulated cluster, so both equal one committed truth.
 
 A line is `COMMAND [ARGUMENTS] = ANSWER`. Without ` = ANSWER` the answer is `ok`. The commands are the methods of `Real`.
-OSDs that a script stops are started by hand on their host, not by Kubernetes. This is faster, and the result of each
-boot is known.
+OSDs that a script stops are started by hand on their host (`boot`), not by Kubernetes (`start`). This is faster, and the
+result of each boot is known.
 """
 import base64
 import errno
 import json
 import os
 import struct
-import threading
 import time
 
+from .fidelity_watch import Labels, Watch
 from .sessions import Ceph
 from .world import HERE
 
 FIXTURES = os.path.join(HERE, "..", "suite", "fixtures", "fidelity")
-SCRIPTS = ["slot.txt", "volume.txt"]  # in this order: the second continues where the first ends
+SCRIPTS = ["slot.txt", "removal.txt", "volume.txt"]  # in this order: each continues where the one before it ends
 # The mon logs a boot that it ignores only at this level. It publishes a map every 0.1 s instead of every second.
 MON = {"debug_mon": "7", "paxos_propose_interval": "0.1"}
 BLANK_GIB = "6"
@@ -77,69 +77,6 @@ def named(status):
 def weight(number):
     """Returns a weight with five digits, which distinguish any two weights: Ceph counts in parts of 65536."""
     return f"{number:.5f}".rstrip("0").rstrip(".")
-
-
-class Watch(threading.Thread):
-    """A thread that continuously reads the mgr's statistics.
-
-    It collects the states of the PGs. It also collects PGs that were reported in an epoch in which an OSD of their
-    acting set was down.
-    """
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.session, self.ended = Ceph(), threading.Event()
-        self.states, self.combined, self.contradictions, self.longest = set(), set(), [], 0.0
-
-    def run(self):
-        behind_since = None
-        while not self.ended.wait(0.02):
-            pgs = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])
-            osds = {osd["osd"]: osd for osd in self.session.read("osd dump")["osds"]}
-            behind = False
-            for pg in pgs["pg_stats"] if pgs["pg_ready"] else []:
-                self.states.update(pg["state"].split("+"))
-                self.combined.add(pg["state"])
-                for osd in (osds[osd] for osd in pg["acting"] if osd in osds):
-                    # The slot of an id that was purged and registered again has no epoch.
-                    if not osd["up"] and osd["down_at"] and "stale" not in pg["state"]:
-                        behind = True
-                        if pg["reported_epoch"] >= osd["down_at"]:
-                            self.contradictions.append((pg["pgid"], pg["state"], pg["reported_epoch"], osd["osd"], osd["down_at"]))
-            if behind:
-                behind_since = behind_since or time.monotonic()
-                self.longest = max(self.longest, time.monotonic() - behind_since)
-            else:
-                behind_since = None
-
-    def end(self):
-        self.ended.set()
-        self.join(30)
-        self.session.close()
-
-
-class Labels(threading.Thread):
-    """A thread that collects the states of a device's label, in their order, while an OSD is created on it."""
-
-    def __init__(self, device):
-        super().__init__(daemon=True)
-        self.device, self.seen, self.ended = device, [], threading.Event()
-        self.start()
-
-    def run(self):
-        while not self.ended.wait(0.005):
-            fd = os.open(self.device, os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 4096, os.POSIX_FADV_DONTNEED)
-            label = os.pread(fd, 4096, 0)
-            os.close(fd)
-            state = "blank" if not label.startswith(b"bluestore block device") else "finished" if b"mkfs_done" in label else "unfinished"
-            if self.seen[-1:] != [state]:
-                self.seen.append(state)
-
-    def end(self):
-        self.ended.set()
-        self.join()
-        return self.seen
 
 
 class Real:
@@ -221,6 +158,16 @@ class Real:
         self.key(osd)
         return self.mon("osd purge-new", id=int(osd), yes_i_really_mean_it=True)
 
+    def purge(self, osd):
+        self.key(osd)
+        return self.mon("osd purge-actual", id=int(osd), yes_i_really_mean_it=True)
+
+    def crush_reweight(self, osd, number):
+        return self.mon("osd crush reweight", name=f"osd.{osd}", weight=float(number))
+
+    def crush_rm(self, host):
+        return self.mon("osd crush rm", name=host)
+
     def set_group(self, flags, osd):
         return self.mon("osd set-group", flags=flags, who=[f"osd.{osd}"])
 
@@ -294,6 +241,11 @@ class Real:
         here = "its-host" if above[0]["name"] == host_of(osd) else above[0]["name"]
         return f"{here} {weight(node['crush_weight'])} {node.get('device_class') or 'no-class'}"
 
+    def look_host(self, name):
+        nodes = self.session.read("osd tree")["nodes"]
+        host = next((node for node in nodes if (node["type"], node["name"]) == ("host", name)), None)
+        return "none" if not host else "items" if host["children"] else "empty"
+
     def look_upmaps(self, osd):
         items = self.session.read("osd dump")["pg_upmap_items"]
         pairs = [f"{m['from']}>{m['to']}" for item in items for m in item["mappings"] if int(osd) in (m["from"], m["to"])]
@@ -356,6 +308,12 @@ class Real:
     def kill(self, osd):
         self.on(osd, 'p=$(cat "/run/ceph/hand.$1.pid") && kill "$p"; while kill -0 "$p" 2> /dev/null; do sleep 0.05; done')
 
+    def start(self, osd):
+        """Starts an OSD by its Deployment, which `stop` scaled to 0."""
+        self.world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=1")
+        self.until(f"osd.{osd} to be up", 90, lambda: self.slot(osd)["up"])
+        return "up"
+
     def boot(self, osd):
         """Starts the daemon, and returns whether the OSD is up or was rejected."""
         self.by_hand.add(osd)
@@ -398,7 +356,13 @@ class Real:
         self.until(f"the mgr to know that osd.{osd} is down", 30, lambda: not any(int(osd) in pg["acting"] for pg in pgs()))
         return "ok"
 
+    def is_known(self):
+        pgs = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])["pg_stats"]
+        return all(pg["up"] == self.session.read("pg map", pgid=pg["pgid"])["up"] for pg in pgs)
+
     def settle(self):
+        """Waits until all PGs are clean, and the mgr knows where CRUSH places them by now."""
+        self.until("the mgr to know the up sets of all PGs", 30, self.is_known)
         time.sleep(1.2)  # a little more than the lab's mgr_stats_period
         self.world.lab("wait-clean", "40")
         return "ok"
