@@ -136,8 +136,8 @@ pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, se
     ])
 }
 
-/// Returns the gate that is shut if a running Rook would reset a CRUSH weight of 0.
-fn weights_not_reset(seen: &Observation) -> Gate {
+/// Returns the gate that is shut if a running Rook would reset a CRUSH weight of 0, or has done so.
+pub fn weights_not_reset(seen: &Observation) -> Gate {
     let resets = seen.kube.declaration.resets_weights && rook::is_away(seen) != Gate::Open;
     shut_if(resets, || Reason::RookResetsWeights { cluster: seen.kube.declaration.name.clone() })
 }

@@ -52,9 +52,7 @@ impl Step<'_> {
             // It is dead, and was marked in or given weight by another client.
             (false, _) if self.facts.dead => self.withdraw(),
             (false, None) => self.drop_data(slot),
-            (false, Some(_)) if self.facts.removal => {
-                self.not_emptied("another client restored its CRUSH weight while it was emptied")
-            }
+            (false, Some(_)) if self.facts.removal => self.not_emptied(&self.weight_was_restored()),
             (false, Some(_)) => self.not_emptied("another client marked it in while it was emptied"),
             (true, None) => self.save(Saving::MarkedOut, |record| {
                 record.blocked_since = None;

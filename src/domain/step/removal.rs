@@ -30,6 +30,15 @@ impl Step<'_> {
         ])
     }
 
+    /// Returns who restored the CRUSH weight, and what to do if it is a running Rook.
+    pub(super) fn weight_was_restored(&self) -> String {
+        let why = "another client restored its CRUSH weight while it was emptied";
+        match gate::weights_not_reset(self.view.seen) {
+            Gate::Shut(reason) => format!("{why}. {reason}"),
+            Gate::Open | Gate::Unknown(_) => why.to_owned(),
+        }
+    }
+
     /// Returns the gate that is shut if the CephCluster selects the disk, so that Rook or a later run would
     /// make it an OSD again.
     fn still_selected(&self) -> Gate {

@@ -102,7 +102,7 @@ def undone(world, watch, operator, before):
     empty.slow(world, 0)
     result = world.wait_for(job, 180)
     log = world.log(job)
-    assert result == SOME_LEFT and UNDONE in log, (result, log)
+    assert result == SOME_LEFT and UNDONE in log and RESETS in log and SWITCH_OFF in log, (result, log)
     assert operator.reset == [OSD], operator.reset
     empty.clean(world)
     remove.unchanged(world, before)

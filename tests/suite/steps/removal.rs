@@ -229,6 +229,20 @@ fn withdrawn_request_restores_the_weight_and_closes_the_record() {
 }
 
 #[test]
+fn weight_reset_by_rook_names_the_option_to_switch_off() {
+    for (resets, is_named) in [(true, true), (false, false)] {
+        let given_up = dropped(DiskAfter::Wipe).with(set_weight(0.75)).with(|w| {
+            w.seen.kube.declaration.resets_weights = resets;
+            w.seen.kube.operator.as_mut().unwrap().replicas = 1;
+        });
+        let Next::Save { why: Saving::NotEmptied { why }, .. } = given_up.plan() else {
+            panic!("{:?}", given_up.plan());
+        };
+        assert_eq!(why.contains("allowOsdCrushWeightUpdate"), is_named, "{why}");
+    }
+}
+
+#[test]
 fn weight_restored_by_another_client_ends_the_removal_for_this_run() {
     for world in [dropped(DiskAfter::Wipe), emptied(DiskAfter::Wipe)] {
         let given_up = world.with(set_weight(0.75)).saved("not-emptied").cleaned_up(OSD).saved("closed");
