@@ -25,6 +25,12 @@ use crate::k8s::own::requests_map::{self, REQUESTS};
 const MIGRATION: &str = "osd-migration-config";
 const REPLACEMENT: &str = "osd-replace-config";
 
+/// ConfigMap in which Rook records the failure domain whose node is drained.
+const PDB_STATE: &str = "rook-ceph-pdbstatemap";
+
+/// ConfigMaps of Rook that an observation reads.
+pub(super) const ROOK_MAPS: [&str; 3] = [MIGRATION, REPLACEMENT, PDB_STATE];
+
 /// What partial observations have read.
 #[derive(Default)]
 pub struct Lately {
@@ -107,11 +113,8 @@ impl K8s {
     /// Reads what Rook says of its own work.
     async fn of_rook(&self) -> Result<OfRook, K8sError> {
         let maps = self.kind::<ConfigMap>();
-        let (migration, replacement, pdb) = tokio::try_join!(
-            maps.get_opt(MIGRATION),
-            maps.get_opt(REPLACEMENT),
-            maps.get_opt("rook-ceph-pdbstatemap"),
-        )?;
+        let (migration, replacement, pdb) =
+            tokio::try_join!(maps.get_opt(MIGRATION), maps.get_opt(REPLACEMENT), maps.get_opt(PDB_STATE),)?;
         let migrated = [migration, replacement].into_iter().flatten();
         Ok((migrated.filter_map(migrated_by_rook).collect(), pdb.and_then(draining)))
     }

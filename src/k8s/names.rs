@@ -64,6 +64,9 @@ pub(super) const OF_AGENTS: &str =
 /// Selector of the Deployments and pods of OSDs, which are Rook's.
 pub(super) const OF_OSDS: &str = "app=rook-ceph-osd";
 
+/// Label of the Deployments and pods of OSDs, by which that selector selects them.
+pub(super) const OSD_APP: (&str, &str) = ("app", "rook-ceph-osd");
+
 /// Returns the selector of the Deployment and the pods of an OSD.
 pub(super) fn of_osd(osd: OsdId) -> String {
     format!("{OF_OSDS},ceph-osd-id={}", osd.0)

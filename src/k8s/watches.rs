@@ -15,8 +15,10 @@ use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
 use crate::k8s::client::watch::Which;
-use crate::k8s::names::OF_AGENTS;
+use crate::k8s::lately::ROOK_MAPS;
+use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OURS};
 use crate::k8s::own::ledger_map::STATUS;
+use crate::k8s::rook::operator::OPERATOR_APP;
 use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
 
 impl K8s {
@@ -83,11 +85,20 @@ fn which(watched: Watched) -> Which<'static> {
     }
 }
 
-/// Returns whether an observation reads the object.
+/// Returns whether a partial observation reads the object.
 ///
-/// A run writes its status all the time, and never reads it.
+/// A run writes its status all the time, and never reads it. Other programs keep locks in ConfigMaps, which
+/// they write every two seconds.
 fn is_read(watched: Watched, object: &ObjectMeta) -> bool {
-    watched != Watched::Maps || object.name.as_deref() != Some(STATUS)
+    let name = object.name.as_deref().unwrap_or_default();
+    let has = |(key, value): (&str, &str)| {
+        object.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
+    };
+    match watched {
+        Watched::Maps => name != STATUS && (name.starts_with(OURS) || ROOK_MAPS.contains(&name)),
+        Watched::Pods => [OSD_APP, OPERATOR_APP, (NAME, OURS)].into_iter().any(has),
+        Watched::Clusters | Watched::Deployments | Watched::Jobs | Watched::RookPdb | Watched::OwnPdb => true,
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +127,8 @@ mod tests {
 
     #[tokio::test]
     async fn watch_counts_changes_and_goes_on_from_the_last() {
-        for (name, is_counted) in [("osd-migrate-control", true), (STATUS, false)] {
+        for (name, is_counted) in [("osd-migrate-control", true), (STATUS, false), ("lock-of-others", false)]
+        {
             let script = vec![version(), watch(MAPS, "7", modified(name)), watch(MAPS, "9", modified(name))];
             let (begun, first, second) = play(script, async |k8s| {
                 let mark = || k8s.changes().mark(&[Watched::Maps]);
@@ -131,6 +143,28 @@ mod tests {
             assert_eq!(begun, None, "another kind is not watched");
             assert_eq!(first != second, is_counted, "{name}");
         }
+    }
+
+    #[test]
+    fn pods_and_maps_that_no_partial_observation_reads_do_not_count() {
+        let object = |name: &str, label: (&str, &str)| ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some([(label.0.to_owned(), label.1.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        for (label, is_counted) in [
+            (OSD_APP, true),
+            (OPERATOR_APP, true),
+            ((NAME, OURS), true),
+            (("app", "csi-rbdplugin"), false),
+            (("app", "rook-ceph-osd-prepare"), false),
+        ] {
+            assert_eq!(is_read(Watched::Pods, &object("a", label)), is_counted, "{label:?}");
+        }
+        for map in ROOK_MAPS.into_iter().chain(["osd-migrate-ledger", "osd-migrate-inspect-0-r-1"]) {
+            assert!(is_read(Watched::Maps, &object(map, OSD_APP)), "{map}");
+        }
+        assert!(!is_read(Watched::Maps, &object("rook-config-override", OSD_APP)));
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ mod daemons_of_node;
 mod key_rotation;
 mod locate;
 pub(crate) mod mon_access;
-mod operator;
+pub(crate) mod operator;
 pub(crate) mod pdbs;
 mod storage;
 #[cfg(test)]

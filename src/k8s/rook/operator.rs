@@ -13,7 +13,7 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::pods;
 
 /// Label of the operator's pods, by which its Deployment selects them (Rook's `operator.yaml` and chart).
-const APP: (&str, &str) = ("app", "rook-ceph-operator");
+pub(in crate::k8s) const OPERATOR_APP: (&str, &str) = ("app", "rook-ceph-operator");
 
 /// Selector of the operator's pods.
 ///
@@ -89,7 +89,7 @@ pub(super) fn expect_unchanged(
 
 fn selects_operator(deployment: &Deployment) -> bool {
     let selected = deployment.spec.as_ref().and_then(|spec| spec.selector.match_labels.as_ref());
-    selected.and_then(|labels| labels.get(APP.0)).is_some_and(|app| app == APP.1)
+    selected.and_then(|labels| labels.get(OPERATOR_APP.0)).is_some_and(|app| app == OPERATOR_APP.1)
 }
 
 fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator {
@@ -108,7 +108,7 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
 
 /// Represents an operator by its pod, if its Deployment is gone or unknown: it works as long as its pod runs.
 fn without_deployment(pod: Pod) -> Deployment {
-    let metadata = ObjectMeta { name: Some(APP.1.to_owned()), ..ObjectMeta::default() };
+    let metadata = ObjectMeta { name: Some(OPERATOR_APP.1.to_owned()), ..ObjectMeta::default() };
     let template = PodTemplateSpec { spec: pod.spec, ..PodTemplateSpec::default() };
     let spec = DeploymentSpec { replicas: Some(0), template, ..DeploymentSpec::default() };
     Deployment { metadata, spec: Some(spec), status: None }
