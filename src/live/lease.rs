@@ -11,8 +11,9 @@ use crate::ports::{Failure, Tenure};
 
 /// Interval in which a runner with short iterations renews the Lease.
 ///
-/// After 60 s without a renewal other runners may take it over.
-const RENEW_SECONDS: i64 = 5;
+/// After 60 s without a renewal other runners may take it over: three renewals may fail. A renewal is two
+/// requests, which were half of those of a run that waits with an interval of 5 s.
+const RENEW_SECONDS: i64 = 15;
 
 /// Lease, acquired for this pod.
 pub struct PodLease {
