@@ -172,7 +172,7 @@ pub enum CephError {
     /// The image of the runner has no `osdmaptool`.
     #[error(
         "osdmaptool is missing in the runner's image, so no forecast is possible. Use the Ceph image of the \
-         cluster, which contains it: value `image.repository`"
+         cluster, which contains it: value `cephImage`"
     )]
     NoOsdmaptool,
     /// `osdmaptool` failed.
