@@ -73,7 +73,8 @@ const README_HEAD: &str = "# osd-migrate
 
 <!-- Generated from values.yaml: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
 
-Brings every OSD of a Rook/Ceph cluster to the storage that the CephCluster declares, one at a time, with the same id.
+Brings every OSD of a Rook/Ceph cluster to the storage that the CephCluster declares, one host at a time, with the
+same id.
 
 ## Install
 
