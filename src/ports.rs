@@ -110,6 +110,12 @@ impl From<LoadError> for Failure {
 pub trait LedgerStore {
     /// Stored version that was loaded: the precondition of the next save.
     type Version;
+    /// Lets the next load read the ledger, and returns whether it would not have.
+    ///
+    /// A store may keep what it has loaded, as long as it knows of no change: enough to wait by.
+    fn forget(&mut self) -> bool {
+        false
+    }
     /// Loads the ledger; an absent one is empty.
     fn load(&mut self) -> impl Future<Output = Result<(Ledger, Self::Version), LoadError>>;
     /// Stores the ledger if nothing was stored after `version`.

@@ -164,13 +164,23 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 return Ok(Iteration::End(End::LeftToOther));
             }
         }
-        let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
-        *stopped = stopped_of(&ledger);
-        let crash_loop = plan::crash_loop(policy, &ledger);
         let may_wait = matches!(before, Before::Waited | Before::Acted);
-        if may_wait && crash_loop.is_none() && self.waits(policy, &ledger).await? {
-            return Ok(Iteration::Waits);
+        if !may_wait {
+            self.store.forget();
         }
+        let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
+        *stopped = stopped_of(&ledger);
+        if may_wait && plan::crash_loop(policy, &ledger).is_none() {
+            if self.waits(policy, &ledger).await? {
+                return Ok(Iteration::Waits);
+            }
+            // An end compares the ledger with nothing, unlike an act or a save.
+            if self.store.forget() {
+                (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
+                *stopped = stopped_of(&ledger);
+            }
+        }
+        let crash_loop = plan::crash_loop(policy, &ledger);
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let observed = match before.observation(&ledger, self.clock.now()) {
             Some(same) => self.cluster.ask_again(same, ask).await,

@@ -22,6 +22,9 @@ use crate::domain::osd::{OsdId, PgId};
 
 const OSDMAPTOOL: &str = "osdmaptool";
 
+/// Folders in which it is looked for.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// Path at which a program finds the file that is its standard input.
 const STDIN: &str = "/proc/self/fd/0";
 
@@ -78,6 +81,9 @@ impl Mapping {
         #[expect(clippy::disallowed_methods, reason = "Ceph's own CRUSH code exists as a program only")]
         let mut program = Program::new(OSDMAPTOOL);
         let started = program
+            // It needs nothing of the runner's environment, which may contain credentials.
+            .env_clear()
+            .env("PATH", PROGRAMS)
             .arg(STDIN)
             .arg("--clear-temp")
             .args(change)

@@ -65,7 +65,7 @@ impl Changes {
     }
 
     /// Notes that an object changed.
-    pub(super) fn note(&self, kind: Watched) {
+    pub(crate) fn note(&self, kind: Watched) {
         self.of(kind).count.fetch_add(1, Ordering::AcqRel);
         self.any.notify_one();
     }
@@ -103,6 +103,11 @@ impl<T> Default for Last<T> {
 }
 
 impl<T: Clone> Last<T> {
+    /// Drops the value, and returns whether there was one.
+    pub(crate) fn forget(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+
     /// Returns the value, which is read only if something may have changed since it was read last.
     ///
     /// `now`: the mark before the call.

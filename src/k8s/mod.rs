@@ -30,7 +30,7 @@ mod rook;
 mod tolerations;
 mod watches;
 #[cfg(test)]
-mod wire;
+pub(crate) mod wire;
 
 pub use changes::Watched;
 pub(crate) use changes::{Changes, Last};

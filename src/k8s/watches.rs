@@ -31,11 +31,15 @@ impl K8s {
     ///
     /// Without `from`, the watch begins now. After an error, changes may be missed until the next call.
     pub async fn watch(&self, watched: Watched, from: Option<String>) -> Result<String, K8sError> {
+        let mut open = Open { changes: &self.changes, watched, goes_on: false };
         let ended = self.watch_changes(watched, from).await;
-        if ended.is_err() {
-            self.changes.end(watched);
-        }
+        open.goes_on = ended.is_ok();
         ended
+    }
+
+    /// Notes that changes are missed until the next watch begins.
+    pub fn not_watched(&self, watched: Watched) {
+        self.changes.end(watched);
     }
 
     async fn watch_changes(&self, watched: Watched, from: Option<String>) -> Result<String, K8sError> {
@@ -68,6 +72,21 @@ impl K8s {
             Watched::RookPdb | Watched::OwnPdb => erased::<PodDisruptionBudget>(),
         };
         self.untyped(&resource)
+    }
+}
+
+/// A watch that is open: however it ends, except at its time, changes are missed from then on.
+struct Open<'a> {
+    changes: &'a Changes,
+    watched: Watched,
+    goes_on: bool,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.changes.end(self.watched);
+        }
     }
 }
 

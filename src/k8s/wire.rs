@@ -1,9 +1,12 @@
 //! A server for tests: it expects the exact requests, verb, path and precondition, one after the other.
 
+use std::sync::Arc;
+
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::domain::inspection::RecordId;
 use crate::k8s::names::{self, STOPPED};
@@ -41,9 +44,30 @@ pub(crate) async fn play_at<T>(
     script: Vec<Exchange>,
     call: impl AsyncFnOnce(&mut K8s) -> T,
 ) -> T {
-    let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
-    let mut k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph")).at(server);
     let expected = script.len();
+    let (k8s, scripted) = served(script);
+    let mut k8s = k8s.at(server);
+    let result = call(&mut k8s).await;
+    scripted.await.expect("the requests as scripted");
+    assert_eq!(k8s.requests(), expected as u64, "every request is counted");
+    result
+}
+
+/// Runs `call` as [`play`] does, with an access that it shares.
+pub(crate) async fn play_shared<T>(script: Vec<Exchange>, call: impl AsyncFnOnce(Arc<K8s>) -> T) -> T {
+    let expected = script.len();
+    let (k8s, scripted) = served(script);
+    let k8s = Arc::new(k8s);
+    let result = call(Arc::clone(&k8s)).await;
+    scripted.await.expect("the requests as scripted");
+    assert_eq!(k8s.requests(), expected as u64, "every request is counted");
+    result
+}
+
+/// Returns the access to a server that answers as scripted, and the server.
+fn served(script: Vec<Exchange>) -> (K8s, JoinHandle<impl Sized>) {
+    let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+    let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
     let server = tokio::spawn(async move {
         for exchange in script {
             let (request, respond) = handle.next_request().await.expect("a request");
@@ -58,10 +82,7 @@ pub(crate) async fn play_at<T>(
         }
         handle
     });
-    let result = call(&mut k8s).await;
-    server.await.expect("the requests as scripted");
-    assert_eq!(k8s.requests(), expected as u64, "every request is counted");
-    result
+    (k8s, server)
 }
 
 pub(crate) fn refusal(code: u16, reason: &str) -> Value {

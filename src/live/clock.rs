@@ -21,8 +21,9 @@ impl Clock for WallClock {
     }
 }
 
-/// Longest pause that a change ends. In a longer one, data moves: it is not the time to look at each change.
-const WOKEN: Duration = Duration::from_secs(1);
+/// Longest pause that a change ends: that of the seconds after an act (`src/pause.rs`). A longer one spares
+/// Ceph and the API server, or follows a refusal.
+const WOKEN: Duration = Duration::from_millis(500);
 
 /// Shortest pause: while a pod starts, its status changes several times.
 const LEAST: Duration = Duration::from_millis(200);
@@ -66,4 +67,32 @@ pub(crate) async fn pause(time: Duration) {
 #[expect(clippy::disallowed_methods, reason = "the one clock")]
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::Watched;
+
+    #[tokio::test(start_paused = true)]
+    #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+    async fn change_ends_a_short_pause_and_no_other() {
+        let changes = Arc::new(Changes::default());
+        let mut clock = WokenClock(Arc::clone(&changes));
+        for (time, is_changed, slept) in
+            [(500, true, 200), (500, false, 500), (100, true, 100), (501, true, 501), (1000, true, 1000)]
+        {
+            if is_changed {
+                changes.note(Watched::Pods);
+            }
+            let began = tokio::time::Instant::now();
+            clock.sleep(Duration::from_millis(time)).await;
+            assert_eq!(began.elapsed().as_millis(), slept, "{time} ms");
+            if is_changed {
+                // A longer pause leaves the change to the next one.
+                changes.note(Watched::Pods);
+                changes.next().await;
+            }
+        }
+    }
 }

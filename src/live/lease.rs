@@ -1,25 +1,42 @@
 //! Lease, acquired for this pod.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::task::JoinSet;
 
 use crate::k8s::{Holder, K8s, K8sError, LeaseOutcome, Own};
-use crate::live::clock::now;
+use crate::live::clock::{now, pause};
 use crate::live::failure::kube_failure;
 use crate::ports::{Failure, Tenure};
 
-/// Interval in which a runner with short iterations renews the Lease.
+/// Interval in which the Lease is renewed, in the background.
 ///
 /// After 60 s without a renewal other runners may take it over: three renewals may fail. A renewal is two
 /// requests, which were half of those of a run that waits with an interval of 5 s.
-const RENEW_SECONDS: i64 = 15;
+const RENEWED_EVERY: Duration = Duration::from_secs(15);
+
+/// Time without a renewal after which an iteration renews the Lease itself, or finds that it is lost.
+const LATE: TimeDelta = TimeDelta::seconds(30);
+
+/// Longest iteration for which the Lease is renewed: two forecasts of at most 10 min each, and the lists of a
+/// large cluster (`src/ceph/osdmaptool.rs`). A run that hangs longer leaves the work to another one.
+const LONGEST: TimeDelta = TimeDelta::minutes(30);
 
 /// Lease, acquired for this pod.
 pub struct PodLease {
     k8s: Arc<K8s>,
     me: Option<Holder>,
-    held_at: DateTime<Utc>,
+    times: Arc<Mutex<Times>>,
+    renewal: JoinSet<()>,
+}
+
+/// When the Lease was renewed, and when the last iteration began.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    held: DateTime<Utc>,
+    iterated: DateTime<Utc>,
 }
 
 impl PodLease {
@@ -27,7 +44,30 @@ impl PodLease {
     ///
     /// Outside a Job it neither takes the Lease over nor keeps another runner out.
     pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
-        Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
+        let times = Times { held: DateTime::UNIX_EPOCH, iterated: DateTime::UNIX_EPOCH };
+        let times = Arc::new(Mutex::new(times));
+        Self { k8s, me: own.map(Holder::of), times, renewal: JoinSet::new() }
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Renews the Lease until it is lost, or an iteration takes too long.
+async fn renew(k8s: Arc<K8s>, me: Holder, times: Arc<Mutex<Times>>) {
+    let locked = || times.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        pause(RENEWED_EVERY).await;
+        if now() - locked().iterated > LONGEST {
+            return;
+        }
+        let at = now();
+        match k8s.renew(&me, at).await {
+            Ok(true) => locked().held = at,
+            Ok(false) => return,
+            Err(error) => tracing::debug!("the Lease was not renewed: {error}"),
+        }
     }
 }
 
@@ -35,7 +75,12 @@ impl crate::ports::Lease for PodLease {
     async fn acquire(&mut self) -> Result<Tenure, Failure> {
         let Some(me) = &self.me else { return Ok(Tenure::Mine) };
         let now = now();
-        if (now - self.held_at).num_seconds() < RENEW_SECONDS {
+        let held = {
+            let mut times = self.times();
+            times.iterated = now;
+            times.held
+        };
+        if now - held < LATE {
             return Ok(Tenure::Mine);
         }
         let outcome = match self.k8s.acquire(me, now).await {
@@ -49,7 +94,9 @@ impl crate::ports::Lease for PodLease {
         };
         Ok(match outcome {
             LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
-                self.held_at = now;
+                self.times().held = now;
+                self.renewal = JoinSet::new();
+                self.renewal.spawn(renew(Arc::clone(&self.k8s), me.clone(), Arc::clone(&self.times)));
                 Tenure::Mine
             }
             LeaseOutcome::OwnedByLiveJob { job, pod } => Tenure::Other(format!(

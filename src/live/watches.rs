@@ -3,13 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use tokio::task::JoinSet;
 
 use crate::k8s::{K8s, K8sError, Watched};
-use crate::live::clock::pause;
+use crate::live::clock::{now, pause};
 
 /// Pause after a watch that failed. Until it is there again, a run reads instead.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// Pause after a watch that the account may not have: the right may be granted again.
+const PAUSE_WITHOUT_RIGHT: Duration = Duration::from_secs(5 * 60);
+
+/// Shortest time of a watch. Some proxies end each watch at once, as if nothing had happened.
+const SHORTEST: TimeDelta = TimeDelta::seconds(5);
 
 /// Watches that are kept up until they are dropped.
 pub(super) struct Watches {
@@ -31,14 +38,21 @@ impl Watches {
 ///
 /// An account without the right to watch is no failure: everything is read as without watches.
 async fn keep_up(k8s: Arc<K8s>, watched: Watched) {
-    let mut from = None;
+    let (mut from, mut is_said) = (None, false);
     loop {
+        let began = now();
         match k8s.watch(watched, from.take()).await {
-            Ok(version) => from = Some(version),
-            // A run that may not even list says so itself.
-            Err(K8sError::Forbidden { call, .. }) if call.verb == "watch" => {
-                tracing::warn!("{call}: forbidden; the run reads these objects again and again instead");
-                return;
+            Ok(version) if now() - began >= SHORTEST => from = Some(version),
+            Ok(_) => {
+                k8s.not_watched(watched);
+                pause(PAUSE).await;
+            }
+            Err(K8sError::Forbidden { call, .. }) => {
+                // A run that may not list what it lists says so itself.
+                if (call.verb == "watch" || call.name.is_some()) && !std::mem::replace(&mut is_said, true) {
+                    tracing::warn!("{call}: forbidden; the run reads these objects again and again instead");
+                }
+                pause(PAUSE_WITHOUT_RIGHT).await;
             }
             Err(error) => {
                 tracing::debug!("{error}; watching again");

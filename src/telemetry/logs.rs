@@ -12,9 +12,10 @@ use crate::cli::LogFormat;
 
 /// Starts the log, for the rest of the process.
 pub fn start_logging(format: LogFormat, is_coloured: bool) {
-    // kube's client logs each failed request by itself, without its cause: the error that is returned has it.
+    // kube's client logs each failed request and each watch that was cut by itself, without its cause: the
+    // error that is returned has it.
     let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("osd_migrate=info,kube_client::client::builder=off,warn"));
+        .unwrap_or_else(|_| EnvFilter::new("osd_migrate=info,kube_client::client=off,warn"));
     let log = log(format, filter, std::io::stderr, is_coloured);
     if tracing::dispatcher::set_global_default(log).is_err() {
         tracing::debug!("the log was started before");

@@ -9,7 +9,7 @@ use crate::domain::view::View;
 /// Returns the gate that is shut while OSDs need longer to commit writes than the run allows.
 ///
 /// Only the next OSD waits. One in progress is finished, whatever clients notice.
-pub(super) fn commit_latency(view: View<'_>) -> Gate {
+pub fn commit_latency(view: View<'_>) -> Gate {
     let Some(limit) = view.policy.max_commit_latency else { return Gate::Open };
     let Some(known) = view.seen.ceph.commit_latency.as_ref() else { return Gate::Unknown(Reason::NotAsked) };
     let mut slots = view.seen.ceph.slots.iter();

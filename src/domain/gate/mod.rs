@@ -31,6 +31,7 @@ pub use data::{
     served, without_redundancy,
 };
 pub use emptied::{emptiable, emptied, safe_to_destroy};
+pub use latency::commit_latency;
 pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new};
 pub use node::{node_answers, of_node};

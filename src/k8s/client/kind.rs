@@ -34,7 +34,7 @@ const PAGE: u32 = 100;
 pub(crate) struct Kind<'a, K> {
     pub(super) k8s: &'a K8s,
     pub(super) api: Api<K>,
-    resource: String,
+    pub(super) resource: String,
     namespace: Option<String>,
 }
 

@@ -46,8 +46,12 @@ where
     pub(crate) async fn collection_version(&self, which: Which<'_>) -> Result<String, K8sError> {
         let (label_selector, field_selector) = which.selectors();
         let params = ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
-        let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
-        Ok(page.metadata.resource_version.unwrap_or_default())
+        let page = self.answer(self.call("list", which.name), self.api.list_metadata(&params)).await?;
+        let version = page.metadata.resource_version.filter(|version| !version.is_empty());
+        version.ok_or_else(|| K8sError::Unexpected {
+            what: self.resource.clone(),
+            found: "the list has no version".to_owned(),
+        })
     }
 
     /// Watches objects until the server ends the watch, and returns the version from which to go on.

@@ -165,7 +165,7 @@ fn with_job(inventory: Inventory, name: &str, jobs: &[JobFacts], pods: &[PodFact
     let of_map = |job: &&JobFacts| job.name == name && job.owner.as_ref() == Some(&inventory.uid);
     if let Some(job) = jobs.iter().find(of_map) {
         let pods = pods.iter().filter(|pod| pod.job_uid == job.uid);
-        let state = job_state::state(job, pods.clone());
+        let state = job_state::state(job, inventory.report.is_some(), pods.clone());
         Inventory {
             state: Some(state),
             trouble: pods.into_iter().find_map(|pod| pod.trouble.clone()),

@@ -80,10 +80,15 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodFacts> {
 /// Returns the state of a Job with these pods.
 ///
 /// A Job with a pod that succeeded creates no other one: it has one completion. The Job's controller reports
-/// the end some 3 s after the pod's.
-pub(crate) fn state<'a>(job: &JobFacts, pods: impl Iterator<Item = &'a PodFacts> + Clone) -> JobState {
+/// the end some 3 s after the pod's. `has_report`: an agent that succeeded has reported before. Pods and
+/// reports are listed at the same time, so without the report, the controller's word is waited for.
+pub(crate) fn state<'a>(
+    job: &JobFacts,
+    has_report: bool,
+    pods: impl Iterator<Item = &'a PodFacts> + Clone,
+) -> JobState {
     let all_terminal = pods.clone().all(|pod| pod.terminal);
-    let over = job.over || pods.clone().any(|pod| pod.succeeded);
+    let over = job.over || (has_report && pods.clone().any(|pod| pod.succeeded));
     let mut begun = pods.filter(|pod| pod.begun);
     if over && all_terminal {
         JobState::Ended

@@ -138,11 +138,12 @@ fn node_job(
 
 /// Returns Jobs with the state that their pods give them, oldest attempt first, and notes for people.
 ///
-/// A pod whose Job is gone counts as a running Job: the name of a deleted Job can be used again at once, but
+/// `has_report`: whether the report of a Job was read. A pod whose Job is gone counts as a running Job: the name of a deleted Job can be used again at once, but
 /// its pod may still run.
 pub(crate) fn assemble(
     jobs: Vec<Result<JobSeen, String>>,
     pods: Vec<PodSeen>,
+    has_report: impl Fn(&str) -> bool,
     heartbeats: &BTreeMap<String, DateTime<Utc>>,
 ) -> (Vec<NodeJob>, Vec<String>) {
     let mut notes = Vec::new();
@@ -155,7 +156,8 @@ pub(crate) fn assemble(
         match job {
             Ok(job) => {
                 let pods = of_job.remove(&job.job.uid).unwrap_or_default();
-                let state = job_state::state(&job.facts, pods.iter().map(|pod| &pod.facts));
+                let pods_facts = pods.iter().map(|pod| &pod.facts);
+                let state = job_state::state(&job.facts, has_report(&job.job.name), pods_facts);
                 let trouble = pods.into_iter().find_map(|pod| pod.job.trouble);
                 seen.push(NodeJob { state, trouble, ..job.job });
             }

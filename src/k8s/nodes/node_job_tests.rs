@@ -259,8 +259,12 @@ fn pod_of(uid: &str, status: &Value) -> Pod {
 }
 
 fn state_of(job: &Value, pods: &[Value]) -> JobState {
+    state_with(true, job, pods)
+}
+
+fn state_with(has_report: bool, job: &Value, pods: &[Value]) -> JobState {
     let pods = pods.iter().filter_map(|status| pod_seen(&pod_of("j", status))).collect();
-    let (jobs, notes) = assemble(vec![seen("j", job)], pods, &BTreeMap::new());
+    let (jobs, notes) = assemble(vec![seen("j", job)], pods, |_| has_report, &BTreeMap::new());
     assert_eq!(notes, Vec::<String>::new());
     jobs[0].state
 }
@@ -288,6 +292,7 @@ fn node_job_ends_by_its_condition_or_a_pod_that_succeeded() {
     assert_eq!(state_of(&condition("FailureTarget"), std::slice::from_ref(&over)), JobState::Running);
     let succeeded = json!({"phase": "Succeeded"});
     assert_eq!(state_of(&none, std::slice::from_ref(&succeeded)), JobState::Ended);
+    assert_eq!(state_with(false, &none, std::slice::from_ref(&succeeded)), JobState::Running, "no report yet");
     assert_eq!(state_of(&none, &[succeeded, running.clone()]), JobState::Running, "another pod is alive");
     assert_eq!(state_of(&condition("Failed"), &[running]), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), &[waiting]), JobState::Running);
@@ -302,7 +307,7 @@ fn pod_that_outlives_its_job_counts_as_running() {
     let dead = pod_seen(&pod_of("older", &json!({"phase": "Succeeded"}))).unwrap();
     let beat = "2026-11-21T10:00:30Z".parse().unwrap();
     let name = "osd-migrate-rebuild-12-r12-a7-2".to_owned();
-    let (jobs, _) = assemble(Vec::new(), vec![alive, dead], &[(name, beat)].into());
+    let (jobs, _) = assemble(Vec::new(), vec![alive, dead], |_| true, &[(name, beat)].into());
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].state, jobs[0].uid.as_str(), jobs[0].osd), (JobState::Running, "gone", OsdId(12)));
     assert_eq!((jobs[0].attempt, jobs[0].task, jobs[0].heartbeat_at), (2, NodeTask::Rebuild, Some(beat)));

@@ -133,6 +133,18 @@ impl K8s {
         self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
     }
 
+    /// Renews the Lease if this process holds it; returns whether it does.
+    ///
+    /// Nothing is taken over.
+    pub async fn renew(&self, me: &Holder, now: DateTime<Utc>) -> Result<bool, K8sError> {
+        let lease = self.kind::<Lease>().get(LEASE).await?;
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+        if holder != Some(me.identity()) {
+            return Ok(false);
+        }
+        self.take(lease, me, now).await.map(|()| true)
+    }
+
     /// Returns the runner that acquired the Lease last; none if no run ever started, or if another program
     /// holds the Lease.
     pub async fn runner(&self, now: DateTime<Utc>) -> Result<Option<Runner>, K8sError> {

@@ -137,6 +137,8 @@ def show(world, rows):
         ("data moved", *(f"{row['moved'] / MIB:,.0f} MiB" for row in rows)),
         ("multiple", *(f"{row['moved'] / row['held']:.2f}" for row in rows)),
         ("until all PGs are clean", *(f"{row['took']:.0f} s" for row in rows)),
+        # Data moves from when an OSD is up until no PG lacks a replica. Drained OSDs have their data elsewhere meanwhile.
+        ("of these without the copying", *(f"{row['took'] - max(row['lacked'] - row['down'], 0):.0f} s" if row["lacked"] else "" for row in rows)),
         ("OSD down", *(f"{row['down']:.0f} s" for row in rows)),
         ("PGs lack a replica", *(f"{row['lacked']:.0f} s" for row in rows)),
         ("client: median, 99 %, longest", *(latencies(row["client"]) for row in rows)),

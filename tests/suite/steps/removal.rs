@@ -109,6 +109,25 @@ fn run_without_removals_neither_removes_nor_migrates_the_osd() {
 }
 
 #[test]
+fn removal_waits_while_commits_are_slow() {
+    let slow = |limit: Option<u64>| {
+        requested(DiskAfter::Wipe).with(|w| {
+            w.policy.max_commit_latency = limit.map(std::time::Duration::from_millis);
+            let osds = w.seen.ceph.slots.keys();
+            w.seen.ceph.commit_latency =
+                Some(osds.map(|osd| (*osd, std::time::Duration::from_millis(51))).collect());
+        })
+    };
+    check!(
+        slow(Some(50)).plan(),
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::CommitLatency { .. } })
+    );
+    for limit in [Some(51), None] {
+        assert_eq!(word(&slow(limit).plan()), Some("record"));
+    }
+}
+
+#[test]
 fn removal_without_a_place_is_refused_in_this_run_only() {
     let full = |w: &mut World| {
         w.seen.ceph.emptiable.insert(OSD, Emptiable::No("osd.3 would be full".to_owned()));
