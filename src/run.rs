@@ -174,11 +174,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             if self.waits(policy, &ledger).await? {
                 return Ok(Iteration::Waits);
             }
-            // An end compares the ledger with nothing, unlike an act or a save.
-            if self.store.forget() {
-                (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
-                *stopped = stopped_of(&ledger);
-            }
+            (ledger, version) = self.loaded_again((ledger, version)).await?;
+            *stopped = stopped_of(&ledger);
         }
         let crash_loop = plan::crash_loop(policy, &ledger);
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
@@ -214,6 +211,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             }
             Next::Halt(halt) => Ok(self.halted(halt).await),
         }
+    }
+
+    /// Loads the ledger again if the store may have kept an older one.
+    ///
+    /// An end compares the ledger with nothing, unlike an act or a save.
+    async fn loaded_again(&mut self, loaded: (Ledger, L::Version)) -> Result<(Ledger, L::Version), RunError> {
+        if !self.store.forget() {
+            return Ok(loaded);
+        }
+        self.store.load().await.map_err(RunError::Ledger)
     }
 
     /// Saves the ledger in place of the one that was loaded, and reports it.

@@ -175,7 +175,8 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     let Maps { reports, heartbeats, backups, inventories, keys, leftovers, mut notes } = maps;
     let (of_records, of_inventories) = jobs_apart(lists.jobs);
     let (record_pods, inventory_pods) = pods_apart(lists.job_pods);
-    let (node_jobs, job_notes) = node_job::assemble(of_records, record_pods, |job| reports.contains_key(job), &heartbeats);
+    let (node_jobs, job_notes) =
+        node_job::assemble(of_records, record_pods, |job| reports.contains_key(job), &heartbeats);
     let (inventories, inventory_notes) =
         inventory_job::assemble(inventories, &of_inventories, &inventory_pods);
     notes.extend(job_notes.into_iter().chain(inventory_notes));

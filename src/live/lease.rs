@@ -66,7 +66,7 @@ async fn renew(k8s: Arc<K8s>, me: Holder, times: Arc<Mutex<Times>>) {
         match k8s.renew(&me, at).await {
             Ok(true) => locked().held = at,
             Ok(false) => return,
-            Err(error) => tracing::debug!("the Lease was not renewed: {error}"),
+            Err(error) => tracing::debug!("{error}"),
         }
     }
 }

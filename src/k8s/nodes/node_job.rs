@@ -138,8 +138,8 @@ fn node_job(
 
 /// Returns Jobs with the state that their pods give them, oldest attempt first, and notes for people.
 ///
-/// `has_report`: whether the report of a Job was read. A pod whose Job is gone counts as a running Job: the name of a deleted Job can be used again at once, but
-/// its pod may still run.
+/// `has_report`: whether the report of a Job was read. A pod whose Job is gone counts as a running Job: the
+/// name of a deleted Job can be used again at once, but its pod may still run.
 pub(crate) fn assemble(
     jobs: Vec<Result<JobSeen, String>>,
     pods: Vec<PodSeen>,

@@ -292,7 +292,11 @@ fn node_job_ends_by_its_condition_or_a_pod_that_succeeded() {
     assert_eq!(state_of(&condition("FailureTarget"), std::slice::from_ref(&over)), JobState::Running);
     let succeeded = json!({"phase": "Succeeded"});
     assert_eq!(state_of(&none, std::slice::from_ref(&succeeded)), JobState::Ended);
-    assert_eq!(state_with(false, &none, std::slice::from_ref(&succeeded)), JobState::Running, "no report yet");
+    assert_eq!(
+        state_with(false, &none, std::slice::from_ref(&succeeded)),
+        JobState::Running,
+        "no report yet"
+    );
     assert_eq!(state_of(&none, &[succeeded, running.clone()]), JobState::Running, "another pod is alive");
     assert_eq!(state_of(&condition("Failed"), &[running]), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), &[waiting]), JobState::Running);

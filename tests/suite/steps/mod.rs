@@ -11,6 +11,7 @@ mod pvc;
 mod quarantined;
 mod recovery;
 mod removal;
+mod removal_gates;
 mod removal_waits;
 mod rook;
 mod scrubs;

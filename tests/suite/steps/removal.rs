@@ -33,7 +33,7 @@ pub(super) fn proven(disk: DiskAfter) -> World {
     found.saved("proof").backed_up(OSD)
 }
 
-fn set_weight(weight: f64) -> impl Fn(&mut World) {
+pub(super) fn set_weight(weight: f64) -> impl Fn(&mut World) {
     move |w| w.slot(OSD).crush.as_mut().unwrap().weight = Weight::from_decimal(weight)
 }
 
@@ -106,25 +106,6 @@ fn run_without_removals_neither_removes_nor_migrates_the_osd() {
         world.plan(),
         Next::Finished(s) if s.refused.iter().any(|(osd, why)| *osd == OSD && why.contains("remove.enabled"))
     );
-}
-
-#[test]
-fn removal_waits_while_commits_are_slow() {
-    let slow = |limit: Option<u64>| {
-        requested(DiskAfter::Wipe).with(|w| {
-            w.policy.max_commit_latency = limit.map(std::time::Duration::from_millis);
-            let osds = w.seen.ceph.slots.keys();
-            w.seen.ceph.commit_latency =
-                Some(osds.map(|osd| (*osd, std::time::Duration::from_millis(51))).collect());
-        })
-    };
-    check!(
-        slow(Some(50)).plan(),
-        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::CommitLatency { .. } })
-    );
-    for limit in [Some(51), None] {
-        assert_eq!(word(&slow(limit).plan()), Some("record"));
-    }
 }
 
 #[test]
@@ -245,20 +226,6 @@ fn withdrawn_request_restores_the_weight_and_closes_the_record() {
     // After the stop the data is given up already.
     let late = stopped(DiskAfter::Wipe).with(|w| w.seen.kube.requests.removals.clear());
     check!(late.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
-}
-
-#[test]
-fn weight_reset_by_rook_names_the_option_to_switch_off() {
-    for (resets, is_named) in [(true, true), (false, false)] {
-        let given_up = dropped(DiskAfter::Wipe).with(set_weight(0.75)).with(|w| {
-            w.seen.kube.declaration.resets_weights = resets;
-            w.seen.kube.operator.as_mut().unwrap().replicas = 1;
-        });
-        let Next::Save { why: Saving::NotEmptied { why }, .. } = given_up.plan() else {
-            panic!("{:?}", given_up.plan());
-        };
-        assert_eq!(why.contains("allowOsdCrushWeightUpdate"), is_named, "{why}");
-    }
 }
 
 #[test]
