@@ -48,8 +48,7 @@ pub(crate) async fn play_at<T>(
     let (k8s, scripted) = served(script);
     let mut k8s = k8s.at(server);
     let result = call(&mut k8s).await;
-    scripted.await.expect("the requests as scripted");
-    assert_eq!(k8s.requests(), expected as u64, "every request is counted");
+    expect_end(scripted, &k8s, expected).await;
     result
 }
 
@@ -59,9 +58,14 @@ pub(crate) async fn play_shared<T>(script: Vec<Exchange>, call: impl AsyncFnOnce
     let (k8s, scripted) = served(script);
     let k8s = Arc::new(k8s);
     let result = call(Arc::clone(&k8s)).await;
+    expect_end(scripted, &k8s, expected).await;
+    result
+}
+
+/// Fails if the server still expects a request, or if one was not counted.
+async fn expect_end(scripted: JoinHandle<impl Sized>, k8s: &K8s, expected: usize) {
     scripted.await.expect("the requests as scripted");
     assert_eq!(k8s.requests(), expected as u64, "every request is counted");
-    result
 }
 
 /// Returns the access to a server that answers as scripted, and the server.

@@ -70,6 +70,7 @@ mod tests {
         assert!(is_young(60_000, 119_999) && !is_young(60_000, 120_000), "two minutes at most");
         assert!(!is_young(-5, 0) && !is_young(100, -1), "the clock was set back");
     }
+
     #[test]
     fn observation_is_kept_twice_as_long_while_nothing_is_done() {
         let began: DateTime<Utc> = "2026-11-28T12:00:00Z".parse().unwrap();

@@ -20,35 +20,28 @@ fn pod(phase: &str, node: Option<&str>) -> Value {
         "status": {"phase": phase}})
 }
 
+fn me() -> Holder {
+    let (job_uid, pod_uid) = ("j".to_owned(), "p".to_owned());
+    Holder { job_uid, pod_uid, pod: "x".to_owned(), job: "run".to_owned() }
+}
+
 async fn acquire(script: Vec<Exchange>) -> Result<LeaseOutcome, K8sError> {
-    let me = Holder {
-        job_uid: "j".to_owned(),
-        pod_uid: "p".to_owned(),
-        pod: "x".to_owned(),
-        job: "run".to_owned(),
-    };
     let now = "2026-11-21T10:05:00Z".parse().unwrap();
-    play(script, async |k8s| k8s.acquire(&me, now).await).await
+    play(script, async |k8s| k8s.acquire(&me(), now).await).await
 }
 
 #[tokio::test]
 async fn lease_is_renewed_only_by_its_holder() {
-    let me = Holder {
-        job_uid: "j".to_owned(),
-        pod_uid: "p".to_owned(),
-        pod: "x".to_owned(),
-        job: "run".to_owned(),
-    };
     let now = "2026-11-21T10:05:00Z".parse().unwrap();
     let put = on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)).with(|body| {
         assert_eq!(body["spec"]["renewTime"], json!("2026-11-21T10:05:00.000000Z"));
         assert_eq!(body["metadata"]["resourceVersion"], json!("3"));
     });
     let script = vec![on(LEASE_GET, 200, lease("j/p/x/run", JUST_NOW)), put];
-    assert!(play(script, async |k8s| k8s.renew(&me, now).await).await.unwrap());
+    assert!(play(script, async |k8s| k8s.renew(&me(), now).await).await.unwrap());
     // Another holder keeps it, however old its renewal is.
     let script = vec![on(LEASE_GET, 200, lease(OTHER, LONG_AGO))];
-    assert!(!play(script, async |k8s| k8s.renew(&me, now).await).await.unwrap());
+    assert!(!play(script, async |k8s| k8s.renew(&me(), now).await).await.unwrap());
 }
 
 const OTHER: &str = "other-job/old-pod/old-x/old";
