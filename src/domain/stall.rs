@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::gate::{names, state_text};
+use crate::domain::gate::{first_names, names, state_text};
 use crate::domain::observation::{Observation, Pg};
 use crate::domain::osd::{OsdId, PgId};
 
@@ -24,8 +24,9 @@ pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
 
 /// Returns the PG that data which leaves these OSDs waits for, with its state; `None` if some of it moves.
 pub fn waits_for(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
+    // Some of the data moves nearly always, and one PG of it is found soon: the others are then not searched.
     let moves = |pg: &Pg| is_at_work(pg) && is_leaving(pg, osds);
-    recovered_first(osds, seen).filter(|_| !seen.ceph.pgs.values().any(moves))
+    if seen.ceph.pgs.values().any(moves) { None } else { recovered_first(osds, seen) }
 }
 
 /// Returns a PG that Ceph recovers before data that leaves these OSDs, with its state.
@@ -121,7 +122,5 @@ fn pgs(found: &[(&PgId, &Pg)]) -> String {
     /// PGs that are named: one is enough for `ceph pg query`.
     const NAMED: usize = 3;
     let all: BTreeSet<&PgId> = found.iter().map(|(id, _)| *id).collect();
-    let more = all.len().saturating_sub(NAMED);
-    let named = names(all.into_iter().take(NAMED));
-    if more == 0 { format!("PG {named}") } else { format!("PG {named} and {more} more") }
+    format!("PG {}", first_names(all.iter().copied(), NAMED))
 }

@@ -55,7 +55,8 @@ impl Changes {
     /// Returns the present mark of these kinds; `None` if one of them is not watched, so that a change may be
     /// missed.
     ///
-    /// What is read after it, and has the same mark later, did not change meanwhile, as far as is known.
+    /// An object that is read after the mark was taken has not changed while the mark stays, as far as is
+    /// known.
     pub(crate) fn mark(&self, kinds: &[Watched]) -> Option<Mark> {
         let of = |kind: &Watched| {
             let of_kind = self.of(*kind);
@@ -172,7 +173,7 @@ mod tests {
         changes.end(Watched::Maps);
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(2));
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(3));
-        // What changed while there was no watch is not known.
+        // Changes while there was no watch are not known.
         changes.begin(Watched::Maps);
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));

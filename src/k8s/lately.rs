@@ -1,4 +1,4 @@
-//! What partial observations read, and need not read again until a watch reports a change.
+//! Answers of partial observations, which are not read again until a watch reports a change.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ const PDB_STATE: &str = "rook-ceph-pdbstatemap";
 /// ConfigMaps of Rook that an observation reads.
 pub(super) const ROOK_MAPS: [&str; 3] = [MIGRATION, REPLACEMENT, PDB_STATE];
 
-/// What partial observations have read.
+/// Answers that partial observations have read.
 #[derive(Default)]
 pub struct Lately {
     pub(super) in_progress: OfOsds,

@@ -68,7 +68,7 @@ pub struct Live {
     pub(super) kept: Option<Kept>,
     /// Age of the last complete observation since the last act.
     pub(super) age: Option<Age>,
-    /// What partial observations need not read again.
+    /// Answers that partial observations need not read again.
     pub(super) lately: Lately,
     /// Watches of a run.
     pub(super) _watches: Option<Watches>,

@@ -48,23 +48,22 @@ impl PodLease {
         let times = Arc::new(Mutex::new(times));
         Self { k8s, me: own.map(Holder::of), times, renewal: JoinSet::new() }
     }
+}
 
-    fn times(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked(times: &Mutex<Times>) -> MutexGuard<'_, Times> {
+    times.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Renews the Lease until it is lost, or an iteration takes too long.
 async fn renew(k8s: Arc<K8s>, me: Holder, times: Arc<Mutex<Times>>) {
-    let locked = || times.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         pause(RENEWED_EVERY).await;
-        if now() - locked().iterated > LONGEST {
+        if now() - locked(&times).iterated > LONGEST {
             return;
         }
         let at = now();
         match k8s.renew(&me, at).await {
-            Ok(true) => locked().held = at,
+            Ok(true) => locked(&times).held = at,
             Ok(false) => return,
             Err(error) => tracing::debug!("{error}"),
         }
@@ -76,7 +75,7 @@ impl crate::ports::Lease for PodLease {
         let Some(me) = &self.me else { return Ok(Tenure::Mine) };
         let now = now();
         let held = {
-            let mut times = self.times();
+            let mut times = locked(&self.times);
             times.iterated = now;
             times.held
         };
@@ -94,7 +93,7 @@ impl crate::ports::Lease for PodLease {
         };
         Ok(match outcome {
             LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
-                self.times().held = now;
+                locked(&self.times).held = now;
                 self.renewal = JoinSet::new();
                 self.renewal.spawn(renew(Arc::clone(&self.k8s), me.clone(), Arc::clone(&self.times)));
                 Tenure::Mine

@@ -12,7 +12,7 @@ use crate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
 /// Ledger in its ConfigMap.
 pub struct Ledgers {
     k8s: Arc<K8s>,
-    /// What was loaded last. Another process may have saved since: each act and each save notices that.
+    /// Last load. Another process may have saved since: each act and each save notices that.
     last: Last<Stored>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_FENCE, RESUME, RUN_AGAIN, scale_operator};
-use crate::domain::gate::{names, retries};
+use crate::domain::gate::{first_names, names, retries};
 use crate::domain::next::Summary;
 use crate::domain::osd::OsdId;
 
@@ -206,9 +206,5 @@ fn by_reason(osds: &[(OsdId, String)]) -> BTreeMap<&str, Vec<OsdId>> {
 
 /// Lists the first of many OSDs; `plan` lists all.
 fn some_of(osds: &[OsdId]) -> String {
-    let first = names(osds.iter().take(NAMED));
-    match osds.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
+    first_names(osds, NAMED)
 }

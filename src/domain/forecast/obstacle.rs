@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::domain::gate::first_names;
 use crate::domain::osd::OsdId;
 use crate::domain::units::size_at_least;
 
@@ -99,13 +100,13 @@ impl fmt::Display for Obstacle {
                 f,
                 "without {}, {pgs} PGs of pool {pool} find too few OSDs for {copies} copies, each on another \
                  {domain}. Add an OSD on another {domain}, or lower the size of the pool",
-                named(without)
+                first_names(without, NAMED)
             ),
             Self::NoSpace { without, osd, percent, limit, ratio, bytes } => write!(
                 f,
                 "without {}, {osd} would be {percent} % full ({ratio} at {limit} %), {} too much. Add OSDs, or \
                  delete data",
-                named(without),
+                first_names(without, NAMED),
                 size_at_least(*bytes)
             ),
             Self::TooManyPgs { osd, pgs, limit } => write!(
@@ -120,7 +121,7 @@ impl fmt::Display for Obstacle {
                 )
             }
             Self::NoStatistics { osds, pgs } => {
-                let osds = (!osds.is_empty()).then(|| named(osds));
+                let osds = (!osds.is_empty()).then(|| first_names(osds, NAMED));
                 let pgs = (*pgs > 0).then(|| format!("{pgs} PGs"));
                 let what: Vec<_> = osds.into_iter().chain(pgs).collect();
                 write!(
@@ -140,15 +141,6 @@ impl fmt::Display for Obstacle {
                  ls detail"
             ),
         }
-    }
-}
-
-/// Returns the names of OSDs: of the first ones, and the number of the others.
-fn named(osds: &BTreeSet<OsdId>) -> String {
-    let first: Vec<_> = osds.iter().take(NAMED).map(ToString::to_string).collect();
-    match osds.len().saturating_sub(NAMED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::domain::gate::first_names;
 use crate::domain::osd::OsdId;
 
 /// Number of OSDs that a remark names.
@@ -46,12 +47,8 @@ impl fmt::Display for Remark {
 fn most_first(osds: &BTreeMap<OsdId, usize>) -> String {
     let mut sorted: Vec<_> = osds.iter().collect();
     sorted.sort_by_key(|(osd, pgs)| (Reverse(**pgs), **osd));
-    let named: Vec<_> =
-        sorted.into_iter().take(NAMED).map(|(osd, pgs)| format!("{osd} ({pgs} PGs)")).collect();
-    match osds.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
+    let named: Vec<_> = sorted.into_iter().map(|(osd, pgs)| format!("{osd} ({pgs} PGs)")).collect();
+    first_names(&named, NAMED)
 }
 
 #[cfg(test)]

@@ -52,4 +52,4 @@ pub use stop::{
     data_before_stop,
 };
 pub use surroundings::flags;
-pub use words::{names, retries};
+pub use words::{first_names, names, retries};

@@ -19,6 +19,17 @@ pub fn names<'a>(things: impl IntoIterator<Item = &'a (impl fmt::Display + 'a)>)
     things.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the first of the things by name, and the number of the others.
+pub fn first_names<'a, T: fmt::Display + 'a>(
+    things: impl IntoIterator<Item = &'a T, IntoIter: ExactSizeIterator>,
+    most: usize,
+) -> String {
+    let things = things.into_iter();
+    let more = things.len().saturating_sub(most);
+    let first = names(things.take(most));
+    if more == 0 { first } else { format!("{first} and {more} more") }
+}
+
 /// Returns the commands after which the next run tries these quarantined OSDs again.
 pub fn retries<'a>(osds: impl IntoIterator<Item = &'a OsdId>) -> String {
     osds.into_iter().map(|osd| retry(*osd)).collect::<Vec<_>>().join("; ")

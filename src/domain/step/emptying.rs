@@ -245,7 +245,7 @@ impl Step<'_> {
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
-        let first = stall::waits_for(&self.all_leaving(), self.view.seen).filter(|_| !pgs.is_empty());
+        let first = if pgs.is_empty() { None } else { stall::waits_for(&self.all_leaving(), self.view.seen) };
         Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags, first })
     }
 

@@ -7,32 +7,20 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::policy::{Empty, Policy};
-use osd_migrate::sim::{World, example};
+use osd_migrate::sim::example;
 
 use super::crash::Crashes;
 use super::freeze::{BEFORE, LATE, at_each_point};
-use super::play::{FILESTORE, Play, assert_no_leftovers, closed, ends, six};
+use super::play::{FILESTORE, Play, assert_no_leftovers, closed, ends, six_with_spares};
+use super::removal::removes;
 
 /// The OSD that leaves.
 const OSD: OsdId = OsdId(0);
 
-fn removes() -> Policy {
-    Policy { removals: true, ..Policy::default() }
-}
-
-/// Returns six OSDs whose PGs find other OSDs.
-fn with_spares() -> World {
-    let mut world = six();
-    for placement in world.placements.values_mut() {
-        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
-    }
-    world
-}
-
 /// Starts a migration that empties each OSD before its stop.
 fn emptied() -> Play {
     let policy = Policy { empty: Empty::All, ..Policy::default() };
-    Play::with_policy(with_spares(), policy, 1)
+    Play::with_policy(six_with_spares(), policy, 1)
 }
 
 /// Starts the removal of an OSD in a directory, by the switch of the run.
@@ -49,7 +37,7 @@ fn out() -> Play {
 
 /// Starts the removal of a node with two OSDs.
 fn node() -> Play {
-    let mut world = with_spares();
+    let mut world = six_with_spares();
     world.request_removal_of_node(&NodeName("h1".to_owned()));
     let policy = Policy { skip: [FILESTORE].into(), ..removes() };
     Play::with_policy(world, policy, 1)

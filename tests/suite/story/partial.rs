@@ -2,9 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::history::Entry;
@@ -17,7 +15,7 @@ use osd_migrate::run::Ports;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::Runner;
 
-use super::play::{BY_HAND, FILESTORE, Log, Play};
+use super::play::{BY_HAND, FILESTORE, Log, Play, ended};
 
 /// A runner that notes by which observation it acts and saves.
 #[derive(Clone)]
@@ -136,11 +134,7 @@ fn run_acts_and_saves_only_by_complete_observations() {
         clock: runner,
         audience: Log(Rc::clone(&play.log)),
     };
-    let end = match pin!(ports.run(&play.policy)).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(end) => Some(end),
-        Poll::Pending => None,
-    };
-    assert_eq!(end, Play::finished());
+    assert_eq!(ended(ports.run(&play.policy)), Play::finished());
     play.assert_all_is_well();
     assert!(noting.partial.get() > 10, "{} partial observations", noting.partial.get());
     // A third of what a run does are saves.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -45,7 +45,24 @@ pub(crate) fn six() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 40 }.world()
 }
 
+/// Returns `six`, whose PGs find other OSDs.
+pub(crate) fn six_with_spares() -> World {
+    let mut world = six();
+    for placement in world.placements.values_mut() {
+        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
+    }
+    world
+}
+
 pub(crate) type Ended = Option<Result<End, RunError>>;
+
+/// Polls a run until its end, or until it is stopped: nothing else makes it wait.
+pub(crate) fn ended(run: impl Future<Output = Result<End, RunError>>) -> Ended {
+    match pin!(run).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(end) => Some(end),
+        Poll::Pending => None,
+    }
+}
 
 pub(crate) struct Play {
     pub(crate) policy: Policy,
@@ -63,10 +80,7 @@ pub(crate) struct Running {
 impl Running {
     /// Polls the run until its end, or until it is stopped: nothing else makes it wait.
     pub(crate) fn go_on(&mut self) -> Ended {
-        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(end) => Some(end),
-            Poll::Pending => None,
-        }
+        ended(self.future.as_mut())
     }
 }
 

@@ -13,7 +13,7 @@ use osd_migrate::sim::ports::Side;
 use osd_migrate::sim::{World, example};
 
 use super::freeze::{BEFORE, LATE, at_each_point};
-use super::play::{FILESTORE, Play, assert_no_leftovers, closed, count, six};
+use super::play::{FILESTORE, Play, assert_no_leftovers, closed, count, six, six_with_spares};
 use crate::support::build::FINISHED;
 
 /// The OSD that is removed.
@@ -21,10 +21,7 @@ const OSD: OsdId = OsdId(0);
 
 /// Starts with the request to remove one of six OSDs, whose data finds other OSDs.
 pub(crate) fn requested() -> Play {
-    let mut world = six();
-    for placement in world.placements.values_mut() {
-        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
-    }
+    let mut world = six_with_spares();
     world.request_removal(OSD, DiskAfter::Wipe);
     let policy = Policy { removals: true, skip: [FILESTORE].into(), ..Policy::default() };
     Play::with_policy(world, policy, 1)
@@ -113,7 +110,7 @@ fn is_directory_gone(play: &Play) -> bool {
     sim.world.disks["disk-0"].directory().is_none()
 }
 
-fn removes() -> Policy {
+pub(crate) fn removes() -> Policy {
     Policy { removals: true, ..Policy::default() }
 }
 

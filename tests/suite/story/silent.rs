@@ -2,9 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use chrono::TimeDelta;
 
@@ -17,7 +15,7 @@ use osd_migrate::run::Ports;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::Runner;
 
-use super::play::{Log, Play};
+use super::play::{Log, Play, ended};
 use super::removal::{assert_removed, requested};
 
 /// Longest time without a complete observation.
@@ -74,11 +72,7 @@ fn run(play: &Play) -> u32 {
     let cluster = Silent { runner: runner.clone(), kept: None, sim: Rc::clone(&play.sim), partial: 0 };
     let (store, lease, clock) = (runner.clone(), runner.clone(), runner);
     let mut ports = Ports { cluster, store, lease, clock, audience: Log(Rc::clone(&play.log)) };
-    let end = match pin!(ports.run(&play.policy)).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(end) => Some(end),
-        Poll::Pending => None,
-    };
-    assert_eq!(end, Play::finished());
+    assert_eq!(ended(ports.run(&play.policy)), Play::finished());
     ports.cluster.partial
 }
 

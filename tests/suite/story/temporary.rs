@@ -16,7 +16,7 @@ use osd_migrate::run::End;
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use super::play::{Play, six};
+use super::play::{Play, six_with_spares};
 
 /// Moment of a temporary change at which the program dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,10 +43,7 @@ const ENDS: [(&str, Then); 3] = [
 
 /// Starts in a cluster in which a migration needs every temporary change.
 fn play() -> Play {
-    let mut world = six();
-    for placement in world.placements.values_mut() {
-        placement.spare = (0..6).map(OsdId).filter(|osd| !placement.home.contains(osd)).collect();
-    }
+    let mut world = six_with_spares();
     world.ceph.bootstrap = Some(false);
     let operator = world.kube.operator.as_mut().unwrap();
     (operator.replicas, operator.pods, operator.honours_fence) = (1, 1, false);

@@ -10,10 +10,7 @@ mod spans;
 mod traces;
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, Utc};
 
@@ -21,7 +18,7 @@ use osd_migrate::report::{Event, Reporter, RunProgress};
 use osd_migrate::run::Ports;
 use osd_migrate::sim::ports::{Runner, Watch};
 
-use crate::story::play::{Ended, Play};
+use crate::story::play::{Ended, Play, ended};
 
 /// uid of the Job of all runs here.
 pub(crate) const JOB: &str = "6f1c0c0e-9d3b-4b1a-8a55-0d7c2f3e4a5b";
@@ -64,10 +61,7 @@ pub(crate) fn run(
         clock: runner.clone(),
         audience,
     };
-    match pin!(ports.run(&play.policy)).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(end) => Some(end),
-        Poll::Pending => None,
-    }
+    ended(ports.run(&play.policy))
 }
 
 pub(crate) fn progress() -> Rc<RefCell<RunProgress>> {
