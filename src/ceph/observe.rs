@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ceph::all_pgs::{All, Statistics, all_pgs};
 use crate::ceph::error::CephError;
 use crate::ceph::maps::Maps;
 use crate::ceph::osd_crush_dump;
 use crate::ceph::osd_df::Usage;
 use crate::ceph::osd_dump::OsdMap;
-use crate::ceph::pg_dump::Brief;
-use crate::ceph::pg_statistics::{Kept, Missing};
-use crate::ceph::session::{Ceph, lock};
-use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, pg_dump, pg_table, versions};
+use crate::ceph::session::Ceph;
+use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, versions};
 use crate::domain::observation::{self, BackfillFull, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::shared::Shared;
@@ -47,7 +44,7 @@ impl Ceph {
     ) -> Result<Option<observation::Ceph>, CephError> {
         let maps = self.osd_map_with_crush().await?;
         let (health, pgs) =
-            tokio::try_join!(self.read(health::command(), health::parse), self.pgs(&maps.map.slots))?;
+            tokio::try_join!(self.read(health::command(), health::parse), self.pgs_partly(&maps.map.slots))?;
         if is_of(&maps.map, earlier) {
             return Ok(Some(earlier.with(health, pgs)));
         }
@@ -55,57 +52,6 @@ impl Ceph {
         let releases = Releases::default(); // of the earlier observation, like the three others
         let now = join(Parsed { maps, metadata, health, releases, used, pgs, encrypted });
         Ok(now.completed_by(earlier))
-    }
-
-    /// Reads the statistics of all PGs, as far as they are not kept from the observation before.
-    async fn pgs(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<BTreeMap<PgId, Pg>>, CephError> {
-        // An observation that fails keeps nothing.
-        let kept = lock(&self.kept_pgs).take().filter(|kept| !kept.is_old());
-        let (known, renewed) = {
-            let now = self.read(pg_dump::brief(), pg_dump::parse_brief).await?;
-            let known = now.len();
-            let renewed = match kept {
-                Some(kept) => self.renewed(kept, now, slots).await?,
-                None => None,
-            };
-            (known, renewed)
-        };
-        let kept = match renewed {
-            Some(kept) => kept,
-            None => Kept::new(all_pgs(known, self).await?.into()),
-        };
-        let pgs = kept.pgs();
-        *lock(&self.kept_pgs) = Some(kept);
-        Ok(pgs)
-    }
-
-    /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
-    async fn renewed(
-        &self,
-        kept: Kept,
-        now: BTreeMap<PgId, Brief>,
-        slots: &BTreeMap<OsdId, Slot>,
-    ) -> Result<Option<Kept>, CephError> {
-        let unclean = match kept.missing(&now) {
-            Missing::All => return Ok(None),
-            Missing::InStates(states) if states.is_empty() => BTreeMap::new(),
-            Missing::InStates(states) => self.read(pg_dump::in_states(&states), pg_dump::parse).await?,
-        };
-        Ok(kept.renewed(now, unclean, slots))
-    }
-}
-
-impl Statistics for Ceph {
-    async fn table(&self) -> Result<Option<All>, CephError> {
-        Ok(pg_table::parse(&self.answer(&pg_table::command()).await?))
-    }
-
-    async fn json(&self) -> Result<All, CephError> {
-        self.read(pg_dump::all(), pg_dump::parse).await
-    }
-
-    fn warn_if_short(&self, pgs: usize, format: Format) {
-        memory::warn_if_short(pgs as u64, format, &self.namespace);
     }
 }
 
@@ -213,7 +159,7 @@ fn explained(objects: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ceph::{osd_dump, samples};
+    use crate::ceph::{osd_dump, pg_dump, samples};
 
     fn parsed(used: BTreeMap<OsdId, u64>, pgs: BTreeMap<PgId, Pg>) -> Parsed {
         Parsed {

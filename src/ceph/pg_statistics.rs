@@ -11,13 +11,17 @@
 //! | degraded and misplaced replicas | 0: Ceph counts them only in PGs that are remapped, undersized or not clean (`PeeringState::update_calc_stats`, 16 to 20) |
 //! | epoch of the last report | of an earlier report, so too low at most, which a gate takes for old statistics |
 //! | objects and bytes | at most [`OBSERVATIONS`] old |
+//!
+//! A partial observation reads PGs by their counts alone, as long as every clean PG stays clean. Their scrubs
+//! and OSDs are then those of an observation before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ceph::pg_dump::Brief;
+use crate::ceph::pg_stat::Counts;
 use crate::domain::gate;
-use crate::domain::observation::{Pg, Slot};
-use crate::domain::osd::{OsdId, PgId};
+use crate::domain::observation::{Pg, Slot, last_change};
+use crate::domain::osd::{Epoch, OsdId, PgId};
 use crate::domain::shared::Shared;
 
 /// Number of observations after which all statistics are read again.
@@ -36,6 +40,10 @@ pub(super) struct Kept {
     pgs: Shared<BTreeMap<PgId, Pg>>,
     /// Observations since all of it was read.
     age: u32,
+    /// PGs that are not active+clean.
+    unclean: BTreeSet<PgId>,
+    /// Last start or end of any OSD, if each clean PG has reported since those of its own OSDs.
+    reported: Option<Epoch>,
 }
 
 /// Statistics to read in addition to states and OSDs.
@@ -49,8 +57,13 @@ pub(super) enum Missing {
 
 impl Kept {
     /// Keeps the complete statistics of all PGs.
-    pub(super) fn new(pgs: Shared<BTreeMap<PgId, Pg>>) -> Self {
-        Self { pgs, age: 0 }
+    ///
+    /// `slots` are of the map that was read before.
+    pub(super) fn new(pgs: Shared<BTreeMap<PgId, Pg>>, slots: &BTreeMap<OsdId, Slot>) -> Self {
+        let (clean, unclean): (Vec<_>, Vec<_>) = pgs.iter().partition(|(_, pg)| gate::is_clean(pg));
+        let have_reported = clean.iter().all(|(_, pg)| has_reported(pg, slots));
+        let unclean = unclean.into_iter().map(|(id, _)| id.clone()).collect();
+        Self { pgs, age: 0, unclean, reported: have_reported.then(|| last_change(slots.keys(), slots)) }
     }
 
     /// Returns whether all statistics are due to be read again.
@@ -79,26 +92,63 @@ impl Kept {
         mut unclean: BTreeMap<PgId, Pg>,
         slots: &BTreeMap<OsdId, Slot>,
     ) -> Option<Self> {
-        let Self { mut pgs, age } = self;
+        let Self { mut pgs, age, .. } = self;
+        let mut not_clean = BTreeSet::new();
         for (id, Brief { state, up, acting }) in now {
             let kept = pgs.get_mut(&id)?;
             if let Some(read) = unclean.remove(&id) {
+                if !gate::is_clean(&read) {
+                    not_clean.insert(id);
+                }
                 *kept = read;
                 continue;
             }
             (kept.state, kept.up, kept.acting) = (state, up, acting);
             (kept.degraded, kept.misplaced) = (0, 0);
-            if !gate::is_clean(kept) || kept.reported_epoch < kept.last_change(slots) {
+            if !gate::is_clean(kept) || !has_reported(kept, slots) {
                 return None;
             }
         }
-        unclean.is_empty().then_some(Self { pgs, age: age + 1 })
+        let reported = Some(last_change(slots.keys(), slots));
+        unclean.is_empty().then_some(Self { pgs, age: age + 1, unclean: not_clean, reported })
+    }
+
+    /// Returns whether the counts by state may suffice.
+    ///
+    /// They do not if a PG was created or deleted, if many PGs are unclean, or if an OSD started or ended after
+    /// the clean PGs had reported.
+    pub(super) fn may_suffice(&self, counts: &Counts, slots: &BTreeMap<OsdId, Slot>) -> bool {
+        counts.all == self.pgs.len()
+            && counts.unclean <= counts.all / JSON
+            && self.reported == Some(last_change(slots.keys(), slots))
+    }
+
+    /// Takes the statistics of the unclean PGs, if all other PGs were clean before, and are by the counts.
+    ///
+    /// Returns whether it did.
+    pub(super) fn takes(&mut self, counts: &Counts, unclean: &BTreeMap<PgId, Pg>) -> bool {
+        let is_known = |(id, pg): (&PgId, &Pg)| self.pgs.contains_key(id) && !gate::is_clean(pg);
+        let is_rest_clean = self.unclean.iter().all(|id| unclean.contains_key(id));
+        if unclean.len() != counts.unclean || !is_rest_clean || !unclean.iter().all(is_known) {
+            return false;
+        }
+        if !unclean.is_empty() {
+            self.pgs.extend(unclean.iter().map(|(id, pg)| (id.clone(), pg.clone())));
+        }
+        self.unclean = unclean.keys().cloned().collect();
+        self.age += 1;
+        true
     }
 
     /// Returns the statistics.
     pub(super) fn pgs(&self) -> Shared<BTreeMap<PgId, Pg>> {
         self.pgs.clone()
     }
+}
+
+/// Returns whether a PG has reported since its OSDs last came up or went down.
+fn has_reported(pg: &Pg, slots: &BTreeMap<OsdId, Slot>) -> bool {
+    pg.reported_epoch >= pg.last_change(slots)
 }
 
 #[cfg(test)]

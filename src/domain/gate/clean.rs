@@ -70,7 +70,12 @@ const ORDER: [&str; 32] = [
 
 /// Returns whether a PG is active+clean, scrubbing and trimming allowed.
 pub fn is_clean(pg: &Pg) -> bool {
-    pg.state.contains("active") && pg.state.contains("clean") && unclean_words(&pg.state).next().is_none()
+    is_clean_state(&pg.state)
+}
+
+/// Returns whether a state is active+clean, scrubbing and trimming allowed.
+pub fn is_clean_state(state: &BTreeSet<String>) -> bool {
+    state.contains("active") && state.contains("clean") && unclean_words(state).next().is_none()
 }
 
 /// Returns the words of a state that no PG has which is active+clean.

@@ -1,0 +1,120 @@
+//! Reading of PGs: no more than what may have changed since the observation before. What is kept stands in
+//! `pg_statistics.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustix::io::Errno;
+
+use crate::ceph::all_pgs::{All, Statistics, all_pgs};
+use crate::ceph::error::CephError;
+use crate::ceph::pg_dump::Brief;
+use crate::ceph::pg_statistics::{Kept, Missing};
+use crate::ceph::session::{Ceph, lock};
+use crate::ceph::{pg_dump, pg_stat, pg_table};
+use crate::domain::observation::Slot;
+use crate::domain::osd::{OsdId, PgId};
+use crate::domain::shared::Shared;
+use crate::memory::{self, Format};
+
+impl Ceph {
+    /// Reads the statistics of all PGs, as far as they are not kept from the observation before.
+    pub(super) async fn pgs(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<All>, CephError> {
+        let kept = self.kept_pgs();
+        self.by_states(kept, slots).await
+    }
+
+    /// Reads of the PGs what changes while a run waits: those that are not clean, as long as all others stay
+    /// clean.
+    pub(super) async fn pgs_partly(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<All>, CephError> {
+        match self.kept_pgs() {
+            None => self.by_states(None, slots).await,
+            Some(mut kept) => {
+                let suffices = self.by_counts(&mut kept, slots).await?;
+                if suffices { Ok(self.keep(kept)) } else { self.by_states(Some(kept), slots).await }
+            }
+        }
+    }
+
+    /// Takes the statistics that are kept: an observation that fails keeps nothing.
+    fn kept_pgs(&self) -> Option<Kept> {
+        lock(&self.kept_pgs).take().filter(|kept| !kept.is_old())
+    }
+
+    fn keep(&self, kept: Kept) -> Shared<All> {
+        let pgs = kept.pgs();
+        *lock(&self.kept_pgs) = Some(kept);
+        pgs
+    }
+
+    /// Reads the number of PGs by state, and those that are not clean.
+    ///
+    /// Returns false if that does not suffice.
+    async fn by_counts(&self, kept: &mut Kept, slots: &BTreeMap<OsdId, Slot>) -> Result<bool, CephError> {
+        let counts = match self.read(pg_stat::command(), pg_stat::parse).await {
+            // A user that a person created for an earlier version has no such capability.
+            Err(error) if error.errno() == Some(Errno::ACCESS) => return Ok(false),
+            counts => counts?,
+        };
+        let Some(counts) = counts.filter(|counts| kept.may_suffice(counts, slots)) else { return Ok(false) };
+        let unclean = self.in_states(&counts.words).await?;
+        Ok(kept.takes(&counts, &unclean))
+    }
+
+    /// Reads states and OSDs of all PGs, and the statistics of those that are not clean, or of all of them.
+    async fn by_states(
+        &self,
+        kept: Option<Kept>,
+        slots: &BTreeMap<OsdId, Slot>,
+    ) -> Result<Shared<All>, CephError> {
+        let (known, renewed) = {
+            let now = self.read(pg_dump::brief(), pg_dump::parse_brief).await?;
+            let known = now.len();
+            let renewed = match kept {
+                Some(kept) => self.renewed(kept, now, slots).await?,
+                None => None,
+            };
+            (known, renewed)
+        };
+        let kept = match renewed {
+            Some(kept) => kept,
+            None => Kept::new(all_pgs(known, self).await?.into(), slots),
+        };
+        Ok(self.keep(kept))
+    }
+
+    /// Reads what has changed in the statistics; `None` if they have to be read as a whole.
+    async fn renewed(
+        &self,
+        kept: Kept,
+        now: BTreeMap<PgId, Brief>,
+        slots: &BTreeMap<OsdId, Slot>,
+    ) -> Result<Option<Kept>, CephError> {
+        let unclean = match kept.missing(&now) {
+            Missing::All => return Ok(None),
+            Missing::InStates(words) => self.in_states(&words).await?,
+        };
+        Ok(kept.renewed(now, unclean, slots))
+    }
+
+    /// Reads the statistics of the PGs whose states have one of these words; of none if there are none.
+    async fn in_states(&self, words: &BTreeSet<String>) -> Result<All, CephError> {
+        if words.is_empty() {
+            return Ok(All::new());
+        }
+        self.read(pg_dump::in_states(words), pg_dump::parse).await
+    }
+}
+
+impl Statistics for Ceph {
+    async fn table(&self) -> Result<Option<All>, CephError> {
+        Ok(pg_table::parse(&self.answer(&pg_table::command()).await?))
+    }
+
+    async fn json(&self) -> Result<All, CephError> {
+        self.read(pg_dump::all(), pg_dump::parse).await
+    }
+
+    fn warn_if_short(&self, pgs: usize, format: Format) {
+        memory::warn_if_short(pgs as u64, format, &self.namespace);
+    }
+}
