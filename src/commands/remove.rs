@@ -160,7 +160,7 @@ fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -
     let Some(slot) = seen.ceph.slots.get(&osd) else {
         return Err(format!("{osd} does not exist. See: ceph osd tree"));
     };
-    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, wanted)) {
+    if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, slot, wanted)) {
         return Err(why);
     }
     let fsid = fsid_of(osd, slot)?;
@@ -203,10 +203,12 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
-/// A removal that has begun by an equal request is no error.
-fn held_by(record: &Record, wanted: &Wanted) -> Option<String> {
+/// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead: a run
+/// lets go of it.
+fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
-    if record.quarantine.is_some() {
+    let is_dead = slot.fsid == Some(record.old) && !slot.up;
+    if record.quarantine.is_some() && !(is_dead && record.removal().is_none()) {
         return Some(format!(
             "{osd} is quarantined after a failure. Let a run finish it first: osd-migrate -n NAMESPACE retry {osd}"
         ));
@@ -222,6 +224,7 @@ fn held_by(record: &Record, wanted: &Wanted) -> Option<String> {
                 removal.disk.code(),
             ))
         }
+        None if record.quarantine.is_some() => None,
         None => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
              NAMESPACE status"
@@ -358,5 +361,20 @@ pub(super) mod tests {
         ledger.records.get_mut(&osd).unwrap().quarantine = Some(quarantine);
         let why = wiped(osd, &ledger, &found).unwrap_err();
         assert!(why.contains("is quarantined") && why.contains(" retry osd."), "{why}");
+    }
+
+    #[test]
+    fn quarantined_osd_is_requested_only_if_it_is_dead() {
+        let mut found = seen();
+        let mut ledger = begun(&found);
+        let osd = *ledger.records.keys().next().expect("a migration has begun");
+        let why = "it went down while it was emptied".to_owned();
+        ledger.records.get_mut(&osd).unwrap().quarantine = Some(Quarantine { why, since: found.at });
+        assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"));
+        found.ceph.slots.get_mut(&osd).unwrap().up = false;
+        assert!(wiped(osd, &ledger, &found).is_ok());
+        // It is destroyed, and its record has another fsid by now.
+        ledger.records.get_mut(&osd).unwrap().old = "0d000000-0000-4000-8000-000000000007".parse().unwrap();
+        assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"));
     }
 }

@@ -1,8 +1,10 @@
 //! OSDs that are emptied before their stop, because their pools can't lose a replica.
 
+use chrono::TimeDelta;
+
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::osd::OsdId;
-use osd_migrate_core::domain::policy::{Empty, Policy};
+use osd_migrate_core::domain::policy::{Empty, Limits, Policy};
 use osd_migrate_core::sim::{Around, Happening, World, example};
 
 use super::search::Search;
@@ -11,7 +13,8 @@ use super::{OURS, agents, deaths_of, explored, needs, nothing};
 pub(super) const EMPTIED: &str = "emptied, a fault";
 pub(super) const FROZEN: &str = "emptied, a late freeze and a fault";
 pub(super) const NO_PLACE: &str = "to be emptied, and no place for its data";
-
+pub(super) const DIES: &str = "emptied, dies, and is to be removed";
+pub(super) const KEPT: &str = "its removal is withdrawn, and it is migrated";
 pub(super) const FULL: &str = "emptied, a late freeze, and the others are full";
 
 /// OSD that gets the data.
@@ -48,6 +51,34 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// Returns that a person requests the removal of the OSD, or withdraws that.
+fn request(world: &World) -> Happening {
+    let is_requested = world.kube.requests.removals.contains_key(&OURS);
+    if is_requested { Happening::PersonKeeps(OURS) } else { Happening::PersonRequests(OURS) }
+}
+
+/// Returns the death of the OSD while it is out, and then the request of its removal.
+fn death_and_request(world: &World) -> Vec<Happening> {
+    match world.ceph.slots.get(&OURS) {
+        Some(slot) if slot.is_in => Vec::new(),
+        Some(slot) if slot.up => deaths_of(&[OURS], world),
+        Some(_) => vec![request(world)],
+        None => Vec::new(),
+    }
+}
+
+fn removes() -> Policy {
+    Policy { removals: true, ..Policy::default() }
+}
+
+/// Returns the policy of a run that removes OSDs, and gives up at once an OSD that is down.
+///
+/// So it quarantines a recreated OSD before its daemon is up, too.
+fn at_once() -> Policy {
+    let limits = Limits { start: TimeDelta::zero(), ..Limits::default() };
+    Policy { limits, ..removes() }
+}
+
 /// Returns that the other OSDs become full before the data moves.
 pub(super) fn full(world: &World) -> Vec<Happening> {
     let is_ahead = is_in(OURS, world) && !world.noise.no_space;
@@ -68,6 +99,8 @@ pub(super) fn searches() -> Vec<Search> {
         Search::new(EMPTIED, spare, everything, (1, 0, 0)),
         Search { freezes_late: true, ..Search::new(FROZEN, spare, behind, (1, 1, 0)) },
         Search { freezes_late: true, ..Search::new(FULL, spare, full, (1, 1, 0)) },
+        Search { policy: at_once, has_sick: true, ..Search::new(DIES, spare, death_and_request, (3, 0, 0)) },
+        Search { policy: removes, ..Search::new(KEPT, spare, |world| vec![request(world)], (2, 0, 0)) },
     ]
 }
 
@@ -122,11 +155,25 @@ fn emptied_osd_keeps_its_data_although_a_runner_freezes() {
     explored(&search(FULL));
 }
 
+/// Checks that an OSD which dies while it is emptied is removed when a person asks for that, and is marked in
+/// when it comes up otherwise.
+#[test]
+fn osd_that_dies_while_it_is_emptied_is_removed_on_request() {
+    explored(&search(DIES));
+}
+
+#[test]
+fn osd_whose_removal_is_withdrawn_is_migrated() {
+    explored(&search(KEPT));
+}
+
 #[test]
 fn emptied_osd_needs_its_guards() {
     needs(|| search(NO_PLACE), &[Guard::CanBeEmptied]);
     needs(|| search("emptied"), &[Guard::EmptyingSavedFirst]);
     needs(|| search(EMPTIED), &[Guard::MarkedInAgain]);
+    needs(|| search(DIES), &[Guard::MarkedInUnlessRemoved]);
+    needs(|| search(KEPT), &[Guard::ReturnSeenFirst]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied]);
     needs(|| search(FULL), &[Guard::RecheckPlace]);
 }

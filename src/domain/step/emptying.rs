@@ -1,4 +1,4 @@
-//! Steps that empty an OSD before its stop, and that mark it in again.
+//! Steps that empty an OSD before its stop.
 //!
 //! An OSD that is being emptied serves: nothing is at risk, however long that takes. So neither a pause nor a
 //! closed window marks it in again, which would move all its data back. Only the owner does (a cancelled run,
@@ -306,24 +306,6 @@ impl Step<'_> {
                 record.pgs.clear();
             })
         }))
-    }
-
-    /// Marks the OSD in again before its record closes, and restores the upmaps that it lost thereby.
-    pub(super) fn mark_in_first(&self) -> Option<Next> {
-        if !marked_out::is_marked_out(self.record, self.view) {
-            let serves = self.view.slot(self.record.osd).is_some_and(|slot| slot.up && slot.is_in);
-            return (serves && self.record.is_marked_out()).then(|| self.restore_upmaps()).flatten();
-        }
-        let down =
-            || self.quarantine("it went down while it was emptied, and is still marked out".to_owned());
-        let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
-        if !is_up {
-            return Some(down());
-        }
-        let first = marked_out::waits_for(self.record, self.view);
-        let waits =
-            |first| Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
-        first.map(waits).or_else(|| marked_out::restore_of(self.record, self.view))
     }
 
     /// Waits for an OSD that went down while it was emptied, up to a limit.

@@ -27,6 +27,7 @@ mod directory;
 mod down;
 mod emptying;
 mod foreign;
+mod marked_in;
 mod next;
 mod proof;
 mod protect;

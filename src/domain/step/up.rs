@@ -324,6 +324,9 @@ impl Step<'_> {
         if drains::is_waited_for(record, self.view) {
             return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
+        if let Some(next) = self.data_returns() {
+            return next;
+        }
         let closed = || Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed };
         self.clean_up().unwrap_or_else(closed)
     }

@@ -223,7 +223,19 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
     let due = requests.map(|(osd, _)| *osd).chain(by_switch).filter(|osd| policy.names(*osd));
     due.filter(|osd| !ledger.records.contains_key(osd) && ledger.refused(*osd, &policy.run).is_none())
         .filter(|osd| matches!(world.removable(&[*osd].into()), Emptiable::Yes { .. }))
+        .chain(dead_in_quarantine(state).filter(|osd| policy.names(*osd)))
         .collect()
+}
+
+/// Returns the quarantined OSDs that are dead and out, whose removal is requested, and that were not destroyed.
+fn dead_in_quarantine(state: &State) -> impl Iterator<Item = OsdId> {
+    let world = &state.world;
+    let is_dead = |record: &&Record| {
+        let slot = world.ceph.slots.get(&record.osd);
+        is_out(world, record.osd) && slot.is_some_and(|slot| slot.fsid == Some(record.old))
+    };
+    let due = move |record: &&Record| is_dead(record) && is_requested(world, record) && !record.is_removal();
+    state.ledger.quarantined().filter(due).map(|record| record.osd)
 }
 
 /// Returns whether a switch of the run asks for the removal of an OSD.

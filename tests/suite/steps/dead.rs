@@ -1,8 +1,10 @@
 //! Removal of an OSD that is dead: down and out, with its data on other OSDs; and its id kept for a new disk.
 
 use osd_migrate::domain::observation::Emptiable;
-use osd_migrate::domain::removal::RemovalRequest;
+use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
+use super::emptying::moved;
+use super::removal::dropped;
 use super::*;
 
 /// Returns a world in which the removal of a dead OSD is requested, and its data is on other OSDs.
@@ -206,4 +208,20 @@ fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {
     let dead = healed.saved("disk-left");
     assert!(dead.ledger.records[&OSD].is_of_dead());
     check!(dead.minutes_later(1).plan(), Next::Save { why: Saving::Stop, .. });
+}
+
+#[test]
+fn osd_that_died_while_it_was_emptied_is_removed_once_its_data_is_restored() {
+    let dead = dropped(DiskAfter::Wipe).down(OSD).reported().saved("blocked");
+    let quarantined = dead.minutes_later(15).saved("quarantine");
+    assert_ne!(word(&quarantined.plan()), Some("disk-left"), "its PGs need it");
+    let restored = quarantined.with(moved).reported();
+    let other = |w: &mut World| {
+        w.seen.kube.requests.removals.get_mut(&OSD).unwrap().disk = DiskAfter::Leave;
+    };
+    assert_ne!(word(&restored.clone().with(other).plan()), Some("disk-left"), "another request");
+    let goes_on = restored.saved("disk-left");
+    let record = &goes_on.ledger.records[&OSD];
+    assert!(record.quarantine.is_none() && record.is_of_dead() && !record.closing);
+    assert!(record.crush.weight > Weight(0), "it is restored if the person keeps the OSD");
 }

@@ -3,6 +3,7 @@
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::ledger::Emptying;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
+use osd_migrate::domain::removal::RemovalRequest;
 
 use super::*;
 
@@ -267,6 +268,44 @@ fn osd_that_goes_down_while_it_is_emptied_stays_out_until_it_is_up() {
     assert!(takes_in(&quarantined.up(OSD).plan()));
     // Up in time, it goes on.
     check!(down.up(OSD).saved("up").plan(), Next::Wait(Wait::Emptying { .. }));
+}
+
+#[test]
+fn dead_osd_in_quarantine_is_removed_if_a_person_requests_it() {
+    let dead = || emptied().down(OSD).saved("blocked").minutes_later(15).saved("quarantine");
+    let requested = |world: World| {
+        world.with(|w| {
+            let request = RemovalRequest::of(w.record(OSD).old);
+            w.seen.kube.requests.removals.insert(OSD, request);
+            w.policy.removals = true;
+        })
+    };
+    let is_left = |world: &World| word(&world.plan()) == Some("withdrawn");
+    assert!(!is_left(&dead()) && is_left(&requested(dead())));
+    assert!(!is_left(&requested(dead()).with(|w| w.policy.removals = false)));
+    assert!(!is_left(&requested(dead()).with(|w| w.slot(OSD).is_in = true)), "PGs wait for it");
+    // Its record closes, and it stays out. It has no data to wait for.
+    let left = requested(dead()).saved("withdrawn").cleaned_up(OSD);
+    assert_eq!(word(&left.plan()), Some("closed"));
+    let removal = left.saved("closed").saved("record");
+    assert!(removal.ledger.records[&OSD].is_of_dead());
+    // It comes up, or the person keeps it: it is not left out.
+    assert!(takes_in(&requested(dead()).saved("withdrawn").cleaned_up(OSD).up(OSD).plan()));
+    let kept = requested(dead()).saved("withdrawn").cleaned_up(OSD);
+    let kept = kept.with(|w| w.seen.kube.requests.removals.clear());
+    assert_eq!(word(&kept.plan()), Some("quarantine"));
+}
+
+#[test]
+fn record_of_an_emptied_osd_closes_when_its_pgs_are_seen_again() {
+    let before = marked_out();
+    let pgs = before.seen.ceph.pgs.clone();
+    let given_up = before.with(moved).saved("emptied").with(|w| w.policy.empty = Empty::Never);
+    let inside = given_up.with(|w| w.slot(OSD).is_in = true).saved("withdrawn").cleaned_up(OSD);
+    check!(inside.clone().plan(), Next::Wait(Wait::FreshView));
+    assert_eq!(word(&inside.clone().with(|w| w.seen.ceph.pgs = pgs).plan()), Some("closed"));
+    // The balancer has given them to other OSDs.
+    assert_eq!(word(&inside.minutes_later(1).plan()), Some("closed"));
 }
 
 #[test]
