@@ -171,8 +171,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
         if may_wait && plan::crash_loop(policy, &ledger).is_none() {
-            if self.waits(policy, &ledger).await? {
-                return Ok(Iteration::Waits);
+            if let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
+                return self.carry_out(policy, (ledger, version), decided).await;
             }
             (ledger, version) = self.loaded_again((ledger, version)).await?;
             *stopped = stopped_of(&ledger);
@@ -192,6 +192,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             Some(halt) => plan::before_halt(Next::Halt(halt), View { policy, ledger: &ledger, seen: &seen }),
             None => plan::plan(policy, &ledger, &seen),
         };
+        self.carry_out(policy, (ledger, version), (seen, next)).await
+    }
+
+    /// Does the one thing that was decided by an observation, and reports it.
+    async fn carry_out(
+        &mut self,
+        policy: &Policy,
+        (ledger, version): (Ledger, L::Version),
+        (seen, next): (Observation, Next),
+    ) -> Result<Iteration, RunError> {
         match next {
             Next::Save { ledger: new, osd, why } => self.save((ledger, version), (new, osd, why), seen).await,
             Next::Do(act) => {
@@ -246,17 +256,22 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
     }
 
-    /// Observes partly, and reports what the run waits for.
+    /// Observes partly, and decides.
     ///
-    /// Returns false if it may have to do something: only a complete observation decides that.
-    async fn waits(&mut self, policy: &Policy, ledger: &Ledger) -> Result<bool, RunError> {
+    /// Returns none if the run may have to do something: only a complete observation decides that.
+    async fn decided_by_parts(
+        &mut self,
+        policy: &Policy,
+        ledger: &Ledger,
+    ) -> Result<Option<(Observation, Next)>, RunError> {
         let in_progress = ledger.records.keys().copied().collect();
         let ask = |seen: &_| plan::questions(policy, ledger, seen);
         let seen = self.cluster.observe_partly(&in_progress, ask).await.map_err(RunError::Observe)?;
-        let Some(seen) = seen else { return Ok(false) };
-        let Next::Wait(wait) = plan::plan(policy, ledger, &seen) else { return Ok(false) };
-        self.audience.report(Event::Waiting { wait: &wait, policy, ledger, seen: &seen }).await;
-        Ok(true)
+        let decided = seen.map(|seen| {
+            let next = plan::plan(policy, ledger, &seen);
+            (seen, next)
+        });
+        Ok(decided.filter(|(_, next)| next.stands_by_parts()))
     }
 
     /// Writes the history of a record before the save that closes it: a kill between the two loses nothing.

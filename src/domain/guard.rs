@@ -195,6 +195,8 @@ guards! {
     /// Before `noin` is lifted, the mark `new` is removed, so that the next boot keeps the reweight.
     UnsetFlagsKeepsReweight,
     // Phase table, steps, plan (domain/phase/, domain/step/, domain/plan/).
+    /// By a partial observation, parts of which are old, a run only waits.
+    OnlyWaitsByParts,
     /// A slot is the old OSD's only if it holds the recorded fsid.
     SlotIsOld,
     /// A slot is the new OSD's only if it holds the saved fsid or an issued one: the id may have been
@@ -337,6 +339,8 @@ guards! {
     YoungerPgsReport,
     /// An OSD that still serves is given up if another one of its batch was quarantined after its stop.
     BatchEndsWithQuarantine,
+    /// A run that waits observes everything again in time.
+    PartsExpire,
     /// Rook's operator is restored while a run waits.
     OperatorRestored,
     /// Attempts of a node agent after the stop are spaced.

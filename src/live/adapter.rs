@@ -16,13 +16,14 @@ use crate::domain::expect;
 use crate::domain::forecast::{Placement, Space};
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::InventoryRequest;
+use crate::domain::observation::Age;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, Lately, NewInventoryJob, NodePod, Own};
 use crate::live::clock::now;
 use crate::live::failure::kube_failure;
-use crate::live::kept::{Age, Kept};
+use crate::live::kept::Kept;
 use crate::live::watches::Watches;
 use crate::ports::{Failure, passing};
 

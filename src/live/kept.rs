@@ -1,19 +1,7 @@
 //! The last observation, which partial observations take the rest from.
 
-use chrono::{DateTime, TimeDelta, Utc};
-
-use crate::domain::observation::{Ceph, Kube, Observation};
+use crate::domain::observation::{Age, Ceph, Kube, Observation};
 use crate::domain::shared::Shared;
-
-/// Divisor that gives the part of the time for which a waiting run observes everything.
-///
-/// A cluster of 10,000 OSDs takes 5 s of the API server's CPU time for that, every 100 s.
-const PARTS: i32 = 20;
-
-/// Longest time for which parts of an observation are kept: what they hold up is seen late by so much.
-///
-/// Data moves for hours, and nothing else changes: the time doubles up to this one while nothing is done.
-const LONGEST: TimeDelta = TimeDelta::minutes(2);
 
 /// Last observation.
 pub(super) struct Kept {
@@ -29,56 +17,5 @@ impl Kept {
     pub(super) fn of(seen: &Observation, age: Age) -> Self {
         let ceph = Ceph { pgs: Shared::default(), ..seen.ceph.clone() };
         Self { ceph, kube: seen.kube.clone(), age }
-    }
-}
-
-/// When something was read, and for how long it may be kept.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Age {
-    read_at: DateTime<Utc>,
-    limit: TimeDelta,
-}
-
-impl Age {
-    /// Returns the age of what was read between these times.
-    ///
-    /// `before`: that of what was read before, if nothing was done since.
-    pub(super) fn new(began: DateTime<Utc>, ended: DateTime<Utc>, before: Option<Self>) -> Self {
-        let twice = before.map_or_else(TimeDelta::zero, |before| before.limit * 2);
-        let limit = ((ended - began) * PARTS).max(twice).clamp(TimeDelta::zero(), LONGEST);
-        Self { read_at: began, limit }
-    }
-
-    /// Returns whether it may still be kept; not if the clock was set back.
-    pub(super) fn is_young(self, now: DateTime<Utc>) -> bool {
-        (TimeDelta::zero()..self.limit).contains(&(now - self.read_at))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn observation_is_kept_for_twenty_times_its_duration() {
-        let began: DateTime<Utc> = "2026-11-27T12:00:00Z".parse().unwrap();
-        let is_young = |took: i64, age: i64| {
-            let after = |milliseconds| began + TimeDelta::milliseconds(milliseconds);
-            Age::new(began, after(took), None).is_young(after(age))
-        };
-        assert!(is_young(100, 1_999) && !is_young(100, 2_000));
-        assert!(is_young(60_000, 119_999) && !is_young(60_000, 120_000), "two minutes at most");
-        assert!(!is_young(-5, 0) && !is_young(100, -1), "the clock was set back");
-    }
-
-    #[test]
-    fn observation_is_kept_twice_as_long_while_nothing_is_done() {
-        let began: DateTime<Utc> = "2026-11-28T12:00:00Z".parse().unwrap();
-        let after = |seconds| began + TimeDelta::seconds(seconds);
-        let first = Age::new(began, after(1), None);
-        let second = Age::new(began, after(1), Some(first));
-        assert!(second.is_young(after(39)) && !second.is_young(after(40)));
-        let third = Age::new(began, after(1), Some(Age::new(began, after(1), Some(second))));
-        assert!(third.is_young(after(119)) && !third.is_young(after(120)), "two minutes at most");
     }
 }

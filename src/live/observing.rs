@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::domain::act::Act;
-use crate::domain::observation::{self, Kube, Observation};
+use crate::domain::observation::{self, Age, Kube, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::live::adapter::Live;
 use crate::live::clock::now;
 use crate::live::failure::kube_failure;
-use crate::live::kept::{Age, Kept};
+use crate::live::kept::Kept;
 use crate::ports::{Cluster, Failure};
 
 impl Cluster for Live {

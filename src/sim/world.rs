@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Returns the observation with the answers to the questions that follow from it.
-    pub(super) fn answered(
+    pub fn answered(
         &self,
         mut seen: Observation,
         ask: impl FnOnce(&Observation) -> Questions,

@@ -52,6 +52,8 @@ impl State {
         BYTES.with_borrow_mut(|bytes| {
             bytes.0.clear();
             Ranks::of(&self.world).hash(&self.world, bytes);
+            self.kept.is_some().hash(bytes);
+            self.hash_kept(bytes);
             let daemons = &self.world.kube.daemons;
             daemons.iter().for_each(|daemon| hash_daemon(daemon, self.frozen.is_some(), bytes));
             run.hash(bytes);
@@ -75,7 +77,7 @@ impl State {
         (kube.daemons, *placements) = (Shared::default(), Shared::default());
         (kube.node_jobs, kube.reports, kube.inventories) =
             (Shared::default(), Shared::default(), Shared::default());
-        (self.ledger, self.version, *at) = (Shared::default(), 1, DateTime::UNIX_EPOCH);
+        (self.kept, self.ledger, self.version, *at) = (None, Shared::default(), 1, DateTime::UNIX_EPOCH);
     }
 
     /// Reduces the CephCluster's versions to the compared facts.

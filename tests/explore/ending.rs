@@ -75,17 +75,18 @@ impl Search {
                 }
                 moved = true;
             }
-            let decided = now.decide(policy);
+            let by_parts = now.decide_by_parts(policy);
+            now.kept.take_if(|_| by_parts.is_none());
+            let decided = by_parts.unwrap_or_else(|| now.decide(policy));
             if let Some(broken) = watch.broken(&now, &decided) {
                 return Err(broken);
             }
             pace::pass(&mut now.world, now.pace);
             let before = now.clone();
-            let version = now.version;
             if let Some(story) = &mut story {
                 story.push(format!("[{}]", decision(&decided)));
             }
-            let done = now.perform(&decided, version);
+            let done = now.perform_by_parts(&decided);
             if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
                 return Err(broken);
             }

@@ -3,7 +3,7 @@
 use osd_migrate_core::domain::guard::Guard;
 
 use super::{
-    approval, batch, databases, emptying, encrypted, new_osds, new_pvcs, owner, pace, pvcs, recovery,
+    approval, batch, databases, emptying, encrypted, lag, new_osds, new_pvcs, owner, pace, pvcs, recovery,
     removal, scrubs, unnamed,
 };
 
@@ -101,6 +101,8 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::BatchOneHost => batch::APART,
         Guard::BatchShare => batch::SHARE,
         Guard::BatchEndsWithQuarantine => batch::FAILS,
+        Guard::OnlyWaitsByParts => lag::ON_A_PVC,
+        Guard::PartsExpire => lag::AROUND,
         Guard::RecoverySavedFirst => recovery::FAST,
         Guard::RecoveryOfOthersStays => recovery::OF_A_PERSON,
         Guard::ScrubSavedFirst => scrubs::WAIT,

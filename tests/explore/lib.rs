@@ -30,6 +30,7 @@ mod first_for;
 #[cfg(test)]
 mod growth;
 mod hashed;
+mod lag;
 mod menus;
 mod migrations;
 mod mutants;

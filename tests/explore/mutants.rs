@@ -11,7 +11,7 @@ use osd_migrate_core::sim::{Happening, World, example};
 use super::first_for::first_for;
 use super::search::Search;
 use super::{
-    approval, around, batch, databases, directories, emptying, encrypted, everything, keyless, new_osds,
+    approval, around, batch, databases, directories, emptying, encrypted, everything, keyless, lag, new_osds,
     new_pvcs, noise, nothing, operator, owner, pace, pvcs, recovery, removal, rook, scrubs, unnamed, upmaps,
 };
 
@@ -145,6 +145,7 @@ fn searches() -> Vec<Search> {
     searches.extend(recovery::searches());
     searches.extend(batch::searches());
     searches.extend(scrubs::searches());
+    searches.extend(lag::searches());
     searches.extend([new_pvcs::of_a_destroyed_osd(), new_pvcs::quarantined(), new_pvcs::recreated_late()]);
     searches.push(owner::fences(0, 0));
     searches.extend(searches_of_new());
@@ -176,6 +177,8 @@ fn nothing_is_found(part: usize) {
         batch::APART,
         batch::TWO,
         batch::FAILS,
+        lag::AROUND,
+        lag::ON_A_PVC,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
@@ -317,6 +320,7 @@ fn mutant_of_each_progress_rule_is_found_by_its_own_search() {
         Guard::LimitPastStopOnly,
         Guard::NooutHasAnEnd,
         Guard::OperatorRestored,
+        Guard::PartsExpire,
         Guard::PassingStatesWait,
         Guard::PoolQuotaIsNoFull,
         Guard::SkipsSickCandidate,

@@ -27,7 +27,7 @@ fn recreates(pvc: &str, world: &World) -> Option<Happening> {
     can_be.then(|| Happening::Pvc(what()))
 }
 
-fn recreated(world: &World) -> Vec<Happening> {
+pub(super) fn recreated(world: &World) -> Vec<Happening> {
     recreates(example::PVC, world).into_iter().collect()
 }
 

@@ -23,6 +23,10 @@ pub(crate) enum Move {
     Iteration,
     /// An act of a runner that dies after this many of its writes.
     Cut(usize),
+    /// An iteration after which a runner may observe partly.
+    Keep,
+    /// What a runner does that decides by parts.
+    ByParts(Shared<Next>),
     /// A decision of a runner that is frozen before it acts.
     Freeze,
     /// The frozen runner resumes.
@@ -56,6 +60,8 @@ pub(crate) struct Search {
     pub(crate) has_sick: bool,
     /// See `State`.
     pub(crate) freezes_late: bool,
+    /// See `State`.
+    pub(crate) lags: bool,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
     /// Progress of the owner at the start; see `owner`.
@@ -90,6 +96,7 @@ impl Search {
             stays_shut: false,
             has_sick: false,
             freezes_late: false,
+            lags: false,
             pace: 0,
             owner: Owner::Absent,
             loses_ledger: false,
@@ -114,7 +121,7 @@ impl Search {
                     found.states = index.len();
                     return found;
                 }
-                for step in self.moves(&state, &decided) {
+                for step in self.moves(&state, &decided, &policy) {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
                     let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..State::clone(&state) });
@@ -160,7 +167,8 @@ impl Search {
             // Faults are rare; otherwise the allowance would be spent before any OSD is in progress.
             let rare =
                 |step: &Move| matches!(step, Move::Fault(_) | Move::Leap(_) | Move::Cut(_) | Move::Forget);
-            let (wrong, usual): (Vec<_>, Vec<_>) = self.moves(&state, &decided).into_iter().partition(rare);
+            let (wrong, usual): (Vec<_>, Vec<_>) =
+                self.moves(&state, &decided, &policy).into_iter().partition(rare);
             let goes_wrong = usual.is_empty() || chance.usize(..20) == 0;
             let moves = if goes_wrong && !wrong.is_empty() { wrong } else { usual };
             let Some(step) = (!moves.is_empty()).then(|| moves[chance.usize(..moves.len())].clone()) else {
@@ -184,10 +192,17 @@ impl Search {
         let world = (self.world)();
         let ledger = (self.ledger)(&world).into();
         let state = State { ledger, ..State::new(world, self.left) };
-        State { freezes_late: self.freezes_late, pace: self.pace, owner: self.owner, by_flag, ..state }
+        State {
+            freezes_late: self.freezes_late,
+            lags: self.lags,
+            pace: self.pace,
+            owner: self.owner,
+            by_flag,
+            ..state
+        }
     }
 
-    fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
+    fn moves(&self, state: &State, decided: &Next, policy: &Policy) -> Vec<Move> {
         let mut moves: Vec<Move> = state.world.progress().into_iter().map(Move::Happens).collect();
         let acts = matches!(decided, Next::Save { .. } | Next::Do(_));
         if matches!(decided, Next::Wait(Wait::ActiveClean { .. } | Wait::Emptying { .. })) && is_young(state)
@@ -203,6 +218,7 @@ impl Search {
         if state.frozen.is_some() {
             moves.push(Move::Thaw);
         }
+        moves.extend(state.lagging_moves(decided, policy));
         moves.extend(state.owner_moves(decided));
         if state.left.faults > 0 {
             if let Next::Do(act) = decided {
@@ -254,7 +270,16 @@ fn take<'a>(state: &State, step: &Move, decided: &'a Next) -> (State, Done, Opti
         Move::Iteration => {
             pace::pass(&mut after.world, state.pace);
             let done = after.perform(decided, version);
+            after.kept = None;
             (after, done, Some(Cow::Borrowed(decided)))
+        }
+        Move::Keep => {
+            let done = after.perform_and_keep(decided);
+            (after, done, Some(Cow::Borrowed(decided)))
+        }
+        Move::ByParts(next) => {
+            let done = after.perform_by_parts(next);
+            (after, done, Some(Cow::Owned(Next::clone(next))))
         }
         Move::Cut(writes) => {
             after.left.faults -= 1;
@@ -336,6 +361,8 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
     match step {
         Move::Iteration => format!("the runner: {}", decision(decided)),
         Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
+        Move::Keep => format!("the runner keeps what it saw: {}", decision(decided)),
+        Move::ByParts(next) => format!("the runner, by parts: {}", decision(next)),
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {
             Some((next, ..)) => format!("the frozen runner thaws: {}", decision(next)),

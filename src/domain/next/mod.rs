@@ -2,6 +2,7 @@
 
 mod fence_outcome;
 mod halt;
+mod partial;
 mod saving;
 mod summary;
 mod wait;

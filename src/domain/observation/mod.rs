@@ -1,11 +1,13 @@
 //! One observation of the cluster: plain data, complete for one decision, comparable and ordered.
 
+mod age;
 mod answers;
 mod ceph;
 mod kubernetes;
 mod partial;
 mod pvc;
 
+pub use age::Age;
 pub use ceph::{
     Autoscale, BackfillFull, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState,
     last_change,

@@ -1,6 +1,7 @@
 //! Partial observations: what changes while a run waits is read, and the rest is of an earlier observation.
 //!
-//! A run may only wait by a partial observation. Everything else is decided by a complete one.
+//! A run may only wait by a partial observation (`Next::stands_by_parts`). Everything else is decided by a
+//! complete one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use osd_migrate::domain::act::Act;
+use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::history::Entry;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::Observation;
@@ -112,8 +113,8 @@ impl LedgerStore for Noting {
     }
 }
 
-#[test]
-fn run_acts_and_saves_only_by_complete_observations() {
+/// Runs to the end, and checks by which observation each act and save is decided.
+fn noted() -> Noting {
     let play = Play::new();
     let runner = Runner::new(&play.sim, None);
     let noting = Noting {
@@ -136,6 +137,12 @@ fn run_acts_and_saves_only_by_complete_observations() {
     };
     assert_eq!(ended(ports.run(&play.policy)), Play::finished());
     play.assert_all_is_well();
+    noting
+}
+
+#[test]
+fn run_acts_and_saves_only_by_complete_observations() {
+    let noting = noted();
     assert!(noting.partial.get() > 10, "{} partial observations", noting.partial.get());
     // A third of what a run does are saves.
     let (again, complete) = (noting.again.get(), noting.complete.get());
@@ -143,6 +150,15 @@ fn run_acts_and_saves_only_by_complete_observations() {
     // Each OSD is inspected, stopped, recreated and started.
     let (after_acts, osds) = (noting.after_acts.get(), 2);
     assert!(after_acts >= 3 * osds && after_acts <= 6 * osds, "{after_acts} partial observations after acts");
+}
+
+#[test]
+fn run_without_its_guard_saves_by_a_partial_observation() {
+    // The guard stays out on a thread that ends like this.
+    let run = || without(Some(Guard::OnlyWaitsByParts), || drop(noted()));
+    let broken = std::thread::spawn(run).join().expect_err("nothing is broken");
+    let broken = broken.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(broken.contains("by a partial observation"), "{broken}");
 }
 
 #[test]

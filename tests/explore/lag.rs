@@ -1,0 +1,158 @@
+//! A view that lags: while a run waits, a part of what it sees is of an earlier observation
+//! (`docs/development/adr/0041-partial-observations.md`).
+//!
+//! A runner may keep each observation after which a real one may observe partly. Then it decides by parts: by
+//! what a partial observation reads now, joined with what it kept. Of the decisions that stand, only those
+//! that do something are steps: with every guard, there are none.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use chrono::TimeDelta;
+
+use osd_migrate_core::domain::guard::Guard;
+use osd_migrate_core::domain::next::Next;
+use osd_migrate_core::domain::observation::{Age, Daemon, Kube, Observation, Slot};
+use osd_migrate_core::domain::osd::OsdId;
+use osd_migrate_core::domain::plan::{self, Questions};
+use osd_migrate_core::domain::policy::Policy;
+use osd_migrate_core::domain::shared::Shared;
+use osd_migrate_core::sim::{World, example};
+
+use super::search::{Menu, Move, Search};
+use super::state::{Done, State};
+use super::{around, directories, everything, explored, needs, new_osds, pvcs, removal};
+
+pub(super) const AROUND: &str = "a view lags";
+pub(super) const ON_A_PVC: &str = "a view lags, a PVC is recreated";
+
+/// An observation of which a waiting runner takes what it does not read again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Kept {
+    seen: Shared<Observation>,
+    age: Age,
+}
+
+impl Kept {
+    /// Keeps an observation of a cluster that is slow to observe, for two minutes.
+    fn of(seen: Observation) -> Self {
+        let age = Age::new(seen.at, seen.at + TimeDelta::seconds(6), None);
+        Self { seen: seen.into(), age }
+    }
+
+    /// Returns what a partial observation of the world shows, together with what was kept.
+    ///
+    /// Returns none if everything has to be observed.
+    fn joined(&self, state: &State) -> Option<Observation> {
+        let in_progress = state.ledger.records.keys().copied().collect();
+        let Observation { at, ceph, kube } = state.world.observe(|_| Questions::default());
+        let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
+        Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress) })
+    }
+}
+
+impl State {
+    /// Returns what a runner decides by what it has kept, if that stands.
+    pub(crate) fn decide_by_parts(&self, policy: &Policy) -> Option<Next> {
+        let seen = self.kept.as_ref()?.joined(self)?;
+        let policy = self.policy_now(policy);
+        let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
+        Some(plan::plan(&policy, &self.ledger, &seen)).filter(Next::stands_by_parts)
+    }
+
+    /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
+    pub(crate) fn perform_and_keep(&mut self, next: &Next) -> Done {
+        self.kept = Some(Kept::of(self.world.observe(|_| Questions::default())));
+        self.perform_by_parts(next)
+    }
+
+    /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
+    pub(crate) fn perform_by_parts(&mut self, next: &Next) -> Done {
+        let done = self.perform(next, self.version);
+        self.kept.take_if(|_| !may_observe_partly(next) || done.refused.is_some());
+        done
+    }
+
+    /// Returns the steps of a runner whose view lags.
+    pub(crate) fn lagging_moves(&self, decided: &Next, policy: &Policy) -> Vec<Move> {
+        let keeps = (self.lags && self.kept.is_none() && may_observe_partly(decided)).then_some(Move::Keep);
+        let by_parts = self.decide_by_parts(policy).filter(|next| !matches!(next, Next::Wait(_)));
+        keeps.into_iter().chain(by_parts.map(|next| Move::ByParts(next.into()))).collect()
+    }
+
+    /// Hashes what was kept, as far as it matters.
+    pub(crate) fn hash_kept(&self, hasher: &mut impl std::hash::Hasher) {
+        let Some(Kept { seen, age }) = self.kept.as_ref() else { return };
+        age.is_young(self.world.at).hash(hasher);
+        let now = &self.world.ceph.slots;
+        for (osd, slot) in &seen.ceph.slots {
+            let Slot { fsid, up_from, metadata, used_bytes, dmcrypt_key, .. } = slot;
+            let is_same = now.get(osd).is_some_and(|now| (now.fsid, now.up_from) == (*fsid, *up_from));
+            (osd, is_same, metadata, used_bytes, dmcrypt_key).hash(hasher);
+        }
+        (seen.ceph.releases, &seen.ceph.backfill_full).hash(hasher);
+        let Kube { ambiguities, nodes, local_volumes, pvcs, rotating, rook_prepares, skipped, .. } =
+            &seen.kube;
+        (ambiguities, nodes, local_volumes, pvcs, rotating, rook_prepares, skipped).hash(hasher);
+        let is_same = |(osd, daemon): (&OsdId, &Daemon)| {
+            let now = self.world.kube.daemons.get(osd).map(|daemon| daemon.generation);
+            (*osd, Daemon { generation: i64::from(now == Some(daemon.generation)), ..daemon.clone() })
+        };
+        seen.kube.daemons.iter().map(is_same).collect::<BTreeMap<_, _>>().hash(hasher);
+    }
+}
+
+/// Returns whether a runner may observe partly after this decision.
+fn may_observe_partly(next: &Next) -> bool {
+    match next {
+        Next::Wait(_) => true,
+        Next::Do(act) => act.keeps_observation(),
+        Next::Save { .. } | Next::Finished(_) | Next::Halt(_) => false,
+    }
+}
+
+/// Returns a search in which a runner's view lags, and one thing goes wrong.
+fn lagging(name: &'static str, world: fn() -> World, menu: Menu) -> Search {
+    Search { lags: true, ..Search::new(name, world, menu, (1, 0, 0)) }
+}
+
+fn around_an_osd() -> Search {
+    lagging(AROUND, example::replicated, around)
+}
+
+fn on_a_pvc() -> Search {
+    lagging(ON_A_PVC, example::pvc_to_be_encrypted, pvcs::recreated)
+}
+
+/// Returns the searches for mutants.
+pub(super) fn searches() -> Vec<Search> {
+    vec![around_an_osd(), on_a_pvc()]
+}
+
+#[test]
+fn view_that_lags_leads_to_nothing_but_waiting() {
+    explored(&around_an_osd());
+    explored(&on_a_pvc());
+    needs(around_an_osd, &[Guard::OnlyWaitsByParts, Guard::PartsExpire]);
+    needs(on_a_pvc, &[Guard::OnlyWaitsByParts]);
+}
+
+#[test]
+fn view_that_lags_survives_a_fault_of_any_kind() {
+    explored(&lagging("a view lags, a fault", example::replicated, everything));
+    explored(&lagging("a view lags, one more disk, a fault", example::one_more, new_osds::everything));
+    explored(&lagging(
+        "a view lags, in a directory, a fault",
+        example::in_directory,
+        directories::everything,
+    ));
+}
+
+#[test]
+fn view_that_lags_survives_a_fault_in_a_removal() {
+    for search in removal::searches() {
+        if search.left.faults == 1 && search.left.freezes == 0 {
+            explored(&Search { lags: true, ..search });
+        }
+    }
+}
