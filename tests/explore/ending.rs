@@ -8,9 +8,11 @@ use osd_migrate_core::domain::observation::{Slot, SlotState};
 use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::sim::{Happening, Noise};
 
+use super::lag::Lags;
 use super::promises::progress::Watch;
-use super::search::{Search, decision};
+use super::search::Search;
 use super::state::{Done, State};
+use super::words::decision;
 use super::{pace, promises};
 
 /// Number of iterations and happenings after which a run without further faults must have ended.
@@ -75,6 +77,8 @@ impl Search {
                 }
                 moved = true;
             }
+            let is_torn = now.lags == Lags::Map;
+            now.kept.take_if(|_| is_torn);
             let by_parts = now.decide_by_parts(policy);
             now.kept.take_if(|_| by_parts.is_none());
             let decided = by_parts.unwrap_or_else(|| now.decide(policy));

@@ -26,6 +26,17 @@ use super::{around, directories, everything, explored, needs, new_osds, pvcs, re
 pub(super) const AROUND: &str = "a view lags";
 pub(super) const ON_A_PVC: &str = "a view lags, a PVC is recreated";
 
+/// How a runner's view may lag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lags {
+    /// Not at all.
+    Never,
+    /// What a partial observation does not read is old.
+    Parts,
+    /// The osdmap is older than PGs and health: its epoch moved between the reads.
+    Map,
+}
+
 /// An observation of which a waiting runner takes what it does not read again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Kept {
@@ -44,6 +55,10 @@ impl Kept {
     ///
     /// Returns none if everything has to be observed.
     fn joined(&self, state: &State) -> Option<Observation> {
+        if state.lags == Lags::Map {
+            let now = state.world.observe(|_| Questions::default());
+            return Some(Observation { ceph: self.seen.ceph.with(now.ceph.health, now.ceph.pgs), ..now });
+        }
         let in_progress = state.ledger.records.keys().copied().collect();
         let Observation { at, ceph, kube } = state.world.observe(|_| Questions::default());
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
@@ -57,25 +72,41 @@ impl State {
         let seen = self.kept.as_ref()?.joined(self)?;
         let policy = self.policy_now(policy);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
-        Some(plan::plan(&policy, &self.ledger, &seen)).filter(Next::stands_by_parts)
+        let next = plan::plan(&policy, &self.ledger, &seen);
+        (self.lags == Lags::Map || next.stands_by_parts()).then_some(next)
     }
 
     /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
     pub(crate) fn perform_and_keep(&mut self, next: &Next) -> Done {
-        self.kept = Some(Kept::of(self.world.observe(|_| Questions::default())));
+        self.keep();
         self.perform_by_parts(next)
+    }
+
+    pub(crate) fn keep(&mut self) {
+        self.kept = Some(Kept::of(self.world.observe(|_| Questions::default())));
+    }
+
+    /// Returns whether a step was decided by what the runner saw before.
+    pub(crate) fn is_late(&self, step: &Move) -> bool {
+        *step == Move::Thaw || self.lags == Lags::Map && matches!(step, Move::ByParts(_))
     }
 
     /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
     pub(crate) fn perform_by_parts(&mut self, next: &Next) -> Done {
         let done = self.perform(next, self.version);
-        self.kept.take_if(|_| !may_observe_partly(next) || done.refused.is_some());
+        let stays = self.lags == Lags::Parts && may_observe_partly(next) && done.refused.is_none();
+        self.kept.take_if(|_| !stays);
         done
     }
 
     /// Returns the steps of a runner whose view lags.
     pub(crate) fn lagging_moves(&self, decided: &Next, policy: &Policy) -> Vec<Move> {
-        let keeps = (self.lags && self.kept.is_none() && may_observe_partly(decided)).then_some(Move::Keep);
+        let keeps = match self.lags {
+            Lags::Parts if may_observe_partly(decided) => Some(Move::Keep),
+            Lags::Map => Some(Move::ReadMap),
+            Lags::Never | Lags::Parts => None,
+        };
+        let keeps = keeps.filter(|_| self.kept.is_none());
         let by_parts = self.decide_by_parts(policy).filter(|next| !matches!(next, Next::Wait(_)));
         keeps.into_iter().chain(by_parts.map(|next| Move::ByParts(next.into()))).collect()
     }
@@ -83,6 +114,10 @@ impl State {
     /// Hashes what was kept, as far as it matters.
     pub(crate) fn hash_kept(&self, hasher: &mut impl std::hash::Hasher) {
         let Some(Kept { seen, age }) = self.kept.as_ref() else { return };
+        if self.lags == Lags::Map {
+            seen.ceph.hash(hasher);
+            return;
+        }
         age.is_young(self.world.at).hash(hasher);
         let now = &self.world.ceph.slots;
         for (osd, slot) in &seen.ceph.slots {
@@ -113,7 +148,7 @@ fn may_observe_partly(next: &Next) -> bool {
 
 /// Returns a search in which a runner's view lags, and one thing goes wrong.
 fn lagging(name: &'static str, world: fn() -> World, menu: Menu) -> Search {
-    Search { lags: true, ..Search::new(name, world, menu, (1, 0, 0)) }
+    Search { lags: Lags::Parts, ..Search::new(name, world, menu, (1, 0, 0)) }
 }
 
 fn around_an_osd() -> Search {
@@ -152,7 +187,15 @@ fn view_that_lags_survives_a_fault_of_any_kind() {
 fn view_that_lags_survives_a_fault_in_a_removal() {
     for search in removal::searches() {
         if search.left.faults == 1 && search.left.freezes == 0 {
-            explored(&Search { lags: true, ..search });
+            explored(&Search { lags: Lags::Parts, ..search });
         }
     }
+}
+
+#[test]
+fn osdmap_that_moves_between_two_reads_leads_to_no_harm() {
+    let map = |name, world, menu| Search { lags: Lags::Map, ..lagging(name, world, menu) };
+    explored(&map("the osdmap moves", example::replicated, |world| {
+        super::deaths_of(&[super::OURS, super::PARTNER], world)
+    }));
 }

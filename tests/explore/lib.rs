@@ -51,6 +51,7 @@ mod state;
 mod unnamed;
 mod upmaps;
 mod while_data_moves;
+mod words;
 
 use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::sim::{Effect, World};

@@ -12,8 +12,10 @@ use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::domain::shared::Shared;
 use osd_migrate_core::sim::{Happening, World};
 
+use super::lag::Lags;
 use super::owner::Owner;
 use super::state::{Allowance, Done, State};
+use super::words::words;
 use super::{approval, pace, promises};
 
 /// One step of a story.
@@ -25,6 +27,8 @@ pub(crate) enum Move {
     Cut(usize),
     /// An iteration after which a runner may observe partly.
     Keep,
+    /// A runner has read the osdmap, and not yet the PGs.
+    ReadMap,
     /// What a runner does that decides by parts.
     ByParts(Shared<Next>),
     /// A decision of a runner that is frozen before it acts.
@@ -61,7 +65,7 @@ pub(crate) struct Search {
     /// See `State`.
     pub(crate) freezes_late: bool,
     /// See `State`.
-    pub(crate) lags: bool,
+    pub(crate) lags: Lags,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
     /// Progress of the owner at the start; see `owner`.
@@ -96,7 +100,7 @@ impl Search {
             stays_shut: false,
             has_sick: false,
             freezes_late: false,
-            lags: false,
+            lags: Lags::Never,
             pace: 0,
             owner: Owner::Absent,
             loses_ledger: false,
@@ -124,7 +128,7 @@ impl Search {
                 for step in self.moves(&state, &decided, &policy) {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
-                    let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..State::clone(&state) });
+                    let thawing = state.is_late(&step).then(|| State { thaws: true, ..State::clone(&state) });
                     let before = thawing.as_ref().unwrap_or(&state);
                     let broken = promises::always(before, acted.as_deref(), &done, &after)
                         .or_else(|| promises::begun(before, &after, &policy))
@@ -174,7 +178,7 @@ impl Search {
             let Some(step) = (!moves.is_empty()).then(|| moves[chance.usize(..moves.len())].clone()) else {
                 return (taken, None);
             };
-            let before = State { thaws: step == Move::Thaw, ..state.clone() };
+            let before = State { thaws: state.is_late(&step), ..state.clone() };
             let (after, done, acted) = take(&state, &step, &decided);
             let at = u32::try_from(parents.len()).unwrap() - 1;
             if let Some(broken) = promises::always(&before, acted.as_deref(), &done, &after) {
@@ -277,6 +281,10 @@ fn take<'a>(state: &State, step: &Move, decided: &'a Next) -> (State, Done, Opti
             let done = after.perform_and_keep(decided);
             (after, done, Some(Cow::Borrowed(decided)))
         }
+        Move::ReadMap => {
+            after.keep();
+            (after, Done::default(), None)
+        }
         Move::ByParts(next) => {
             let done = after.perform_by_parts(next);
             (after, done, Some(Cow::Owned(Next::clone(next))))
@@ -354,45 +362,5 @@ fn writes_of(act: &osd_migrate_core::domain::act::Act) -> usize {
         Act::Ceph(CephAct::RestoreCrush { .. }) => 4,
         Act::Ceph(CephAct::RestoreUpmaps { upmaps, .. }) => upmaps.len(),
         _ => 1,
-    }
-}
-
-fn words(step: &Move, decided: &Next, state: &State) -> String {
-    match step {
-        Move::Iteration => format!("the runner: {}", decision(decided)),
-        Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
-        Move::Keep => format!("the runner keeps what it saw: {}", decision(decided)),
-        Move::ByParts(next) => format!("the runner, by parts: {}", decision(next)),
-        Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
-        Move::Thaw => match &state.frozen {
-            Some((next, ..)) => format!("the frozen runner thaws: {}", decision(next)),
-            None => "no runner thaws".to_owned(),
-        },
-        Move::Happens(what) => what.to_string(),
-        Move::Fault(what) => format!("! {what}"),
-        Move::Owner(what) => what.said().to_owned(),
-        Move::Forget => "! a person deletes the ledger".to_owned(),
-        Move::Leap(minutes) => format!("{minutes} minutes pass"),
-        Move::Later => "a minute passes".to_owned(),
-    }
-}
-
-pub(crate) fn decision(next: &Next) -> String {
-    match next {
-        Next::Save { why, .. } => format!("saves {}", why.code()),
-        Next::Do(act) => {
-            let value = serde_json::to_value(act).unwrap();
-            let (name, fields) = value.as_object().unwrap().iter().next().unwrap();
-            let osd = fields.get("osd").or(fields.get("request").and_then(|r| r.get("osd")));
-            let task = fields.get("request").and_then(|r| r.get("task"));
-            format!(
-                "{name} {} {}",
-                osd.map(ToString::to_string).unwrap_or_default(),
-                task.map(ToString::to_string).unwrap_or_default()
-            )
-        }
-        Next::Wait(wait) => format!("waits: {wait}"),
-        Next::Finished(_) => "is finished".to_owned(),
-        Next::Halt(halt) => format!("halts: {halt}"),
     }
 }

@@ -11,7 +11,7 @@ use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::domain::shared::Shared;
 use osd_migrate_core::sim::{Effect, Read, World};
 
-use super::lag::Kept;
+use super::lag::{Kept, Lags};
 use super::owner::Owner;
 
 /// Number of faults, freezes and leaps that may still come.
@@ -39,7 +39,7 @@ pub(crate) struct State {
     /// Runners freeze after the check of the ledger that every act begins with, not before it.
     pub(crate) freezes_late: bool,
     /// Runners may keep what they have observed while they wait; see `lag`.
-    pub(crate) lags: bool,
+    pub(crate) lags: Lags,
     pub(crate) kept: Option<Kept>,
     /// Seconds between what a runner saw and what it does.
     pub(crate) pace: i64,
@@ -67,7 +67,7 @@ impl State {
             thaws: false,
             by_flag: false,
             freezes_late: false,
-            lags: false,
+            lags: Lags::Never,
             kept: None,
             pace: 0,
             owner: Owner::Absent,
