@@ -23,7 +23,7 @@ pub(super) const OUT_BRIEFLY: &str = "down and out for half an hour";
 const NO_DISK: &str = "in a directory without a disk, a fault";
 const OUT: &str = "down and out for two hours, a fault";
 const ALONE: &str = "removed";
-const TWO_REPLICAS: &str = "removed from two replicas, a fault";
+pub(super) const TWO_REPLICAS: &str = "removed from two replicas, a fault";
 const AGENTS_FAIL: &str = "removed, and its agents fail";
 /// The death of the OSD is not in the statistics of the mgr yet.
 pub(super) const OLD_STATISTICS: &str = "removed, reweighed, and dies";
