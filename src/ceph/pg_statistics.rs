@@ -115,8 +115,8 @@ impl Kept {
 
     /// Returns whether the counts by state may suffice.
     ///
-    /// They do not if a PG was created or deleted, if many PGs are unclean, or if an OSD started or ended after
-    /// the clean PGs had reported.
+    /// They do not if a PG was created or deleted, if many PGs are unclean, or if an OSD started or ended
+    /// after the clean PGs had reported.
     pub(super) fn may_suffice(&self, counts: &Counts, slots: &BTreeMap<OsdId, Slot>) -> bool {
         counts.all == self.pgs.len()
             && counts.unclean <= counts.all / JSON

@@ -203,8 +203,8 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
-/// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead: a run
-/// lets go of it.
+/// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead: a
+/// run lets go of it.
 fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
     let is_dead = slot.fsid == Some(record.old) && !slot.up;

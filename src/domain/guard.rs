@@ -257,11 +257,11 @@ guards! {
     /// An OSD that was marked out to be emptied is marked in before its record closes, and when it is up in
     /// quarantine.
     MarkedInAgain,
-    /// An OSD that was marked out to be emptied, and is down, stays in quarantine unless a person requested its
-    /// removal.
+    /// An OSD that was marked out to be emptied, and is down, stays in quarantine unless a person requested
+    /// its removal.
     MarkedInUnlessRemoved,
-    /// The record of an OSD that was emptied, and is in again, closes when the statistics show its PGs, or after a
-    /// minute.
+    /// The record of an OSD that was emptied, and is in again, closes when the statistics show its PGs, or
+    /// after a minute.
     ReturnSeenFirst,
     /// The fence is set before every act from Stop to Deploy.
     FencedFirst,

@@ -41,10 +41,11 @@ pub(super) fn delete_key(view: View<'_>) -> Option<Next> {
     })
 }
 
-/// Lets go of a quarantined OSD that is dead, and that a person requested to remove: it is removed as any dead
-/// OSD, once no PG needs it.
+/// Lets go of a quarantined OSD that is dead, and that a person requested to remove: it is removed as any
+/// dead OSD, once no PG needs it.
 ///
-/// A removal goes on with its record, which has the CRUSH weight that is restored if the request is withdrawn.
+/// A removal goes on with its record, which has the CRUSH weight that is restored if the request is
+/// withdrawn.
 pub(super) fn leave_to_removal(view: View<'_>) -> Option<Next> {
     if !view.policy.removes() || gate::held(view) != Gate::Open {
         return None;

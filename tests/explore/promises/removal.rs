@@ -227,7 +227,8 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
         .collect()
 }
 
-/// Returns the quarantined OSDs that are dead and out, whose removal is requested, and that were not destroyed.
+/// Returns the quarantined OSDs that are dead and out, whose removal is requested, and that were not
+/// destroyed.
 fn dead_in_quarantine(state: &State) -> impl Iterator<Item = OsdId> {
     let world = &state.world;
     let is_dead = |record: &&Record| {

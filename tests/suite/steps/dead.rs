@@ -3,7 +3,6 @@
 use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
-use super::emptying::moved;
 use super::removal::dropped;
 use super::*;
 
@@ -188,6 +187,15 @@ fn stop_of_a_dead_osd_names_its_lost_node() {
     assert!(is_named(&next), "{next:#?}");
 }
 
+/// Restores the data of the OSD on other OSDs.
+fn heal(w: &mut World) {
+    for pg in w.seen.ceph.pgs.values_mut() {
+        let free: Vec<OsdId> = (0..6).map(OsdId).filter(|osd| *osd != OSD && !pg.up.contains(osd)).collect();
+        pg.up.extend(free.into_iter().take(3_usize.saturating_sub(pg.up.len())));
+        (pg.acting, pg.state, pg.degraded) = (pg.up.clone(), states("active+clean"), 0);
+    }
+}
+
 /// Checks that an OSD that dies while it is emptied is removed as a dead one, once its data is elsewhere.
 #[test]
 fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {
@@ -197,15 +205,7 @@ fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {
     let dropped = proven.saved("emptying").with(|w| w.slot(OSD).crush.as_mut().unwrap().weight = Weight(0));
     let down = dropped.saved("marked-out").down(OSD).reported();
     check!(down.plan(), Next::Save { why: Saving::Blocked, .. });
-    let healed = down.with(|w| {
-        for pg in w.seen.ceph.pgs.values_mut() {
-            let free: Vec<OsdId> =
-                (0..6).map(OsdId).filter(|osd| *osd != OSD && !pg.up.contains(osd)).collect();
-            pg.up.extend(free.into_iter().take(3_usize.saturating_sub(pg.up.len())));
-            (pg.acting, pg.state, pg.degraded) = (pg.up.clone(), states("active+clean"), 0);
-        }
-    });
-    let dead = healed.saved("disk-left");
+    let dead = down.with(heal).saved("disk-left");
     assert!(dead.ledger.records[&OSD].is_of_dead());
     check!(dead.minutes_later(1).plan(), Next::Save { why: Saving::Stop, .. });
 }
@@ -215,7 +215,7 @@ fn osd_that_died_while_it_was_emptied_is_removed_once_its_data_is_restored() {
     let dead = dropped(DiskAfter::Wipe).down(OSD).reported().saved("blocked");
     let quarantined = dead.minutes_later(15).saved("quarantine");
     assert_ne!(word(&quarantined.plan()), Some("disk-left"), "its PGs need it");
-    let restored = quarantined.with(moved).reported();
+    let restored = quarantined.with(heal);
     let other = |w: &mut World| {
         w.seen.kube.requests.removals.get_mut(&OSD).unwrap().disk = DiskAfter::Leave;
     };

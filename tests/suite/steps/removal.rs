@@ -231,7 +231,12 @@ fn withdrawn_request_restores_the_weight_and_closes_the_record() {
 #[test]
 fn weight_restored_by_another_client_ends_the_removal_for_this_run() {
     for world in [dropped(DiskAfter::Wipe), emptied(DiskAfter::Wipe)] {
-        let given_up = world.with(set_weight(0.75)).saved("not-emptied").cleaned_up(OSD).saved("closed");
+        let given_up = world
+            .with(set_weight(0.75))
+            .saved("not-emptied")
+            .cleaned_up(OSD)
+            .minutes_later(1)
+            .saved("closed");
         check!(
             given_up.plan(),
             Next::Finished(s) if s.refused.iter().any(|(_, why)| why.contains("restored its CRUSH weight"))
