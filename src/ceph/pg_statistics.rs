@@ -12,8 +12,8 @@
 //! | epoch of the last report | of an earlier report, so too low at most, which a gate takes for old statistics |
 //! | objects and bytes | at most [`OBSERVATIONS`] old |
 //!
-//! A partial observation reads PGs by their counts alone, as long as every clean PG stays clean. Their scrubs
-//! and OSDs are then those of an observation before.
+//! A partial observation reads only the unclean PGs, as long as none of them becomes clean. Scrubs and OSDs
+//! of the others are then those of an observation before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,7 @@ impl Kept {
     /// after the clean PGs had reported.
     pub(super) fn may_suffice(&self, counts: &Counts, slots: &BTreeMap<OsdId, Slot>) -> bool {
         counts.all == self.pgs.len()
-            && counts.unclean <= counts.all / JSON
+            && (self.unclean.len()..=counts.all / JSON).contains(&counts.unclean)
             && self.reported == Some(last_change(slots.keys(), slots))
     }
 

@@ -64,17 +64,29 @@ impl Cluster {
         self.pgs.iter().filter(|(_, pg)| is_asked(pg)).map(|(id, pg)| (id.clone(), pg.clone())).collect()
     }
 
-    /// Lets an OSD restart, a PG degrade, move, or become clean, clients write, or a scrub begin.
+    /// Lets an OSD restart or end, a PG degrade, move, or become clean, clients write, a scrub begin, or all
+    /// PGs report.
     fn changes(&mut self) {
         let number = self.random.usize(..self.pgs.len());
-        let event = self.random.u32(..12);
+        let event = self.random.u32(..16);
         let osd = OsdId(self.random.u32(..6));
+        match event {
+            12 => {
+                self.epoch += 1;
+                if let Some(slot) = self.slots.get_mut(&osd) {
+                    (slot.up, slot.down_at) = (false, Epoch(self.epoch));
+                }
+                return;
+            }
+            13..15 => return self.pgs.values_mut().for_each(|pg| pg.reported_epoch = Epoch(self.epoch)),
+            _ => {}
+        }
         let Some(pg) = self.pgs.get_mut(&id(number)) else { return };
         match event {
             0 => {
                 self.epoch += 1;
                 if let Some(slot) = self.slots.get_mut(&osd) {
-                    slot.up_from = Epoch(self.epoch);
+                    (slot.up, slot.up_from) = (true, Epoch(self.epoch));
                 }
                 return;
             }
@@ -83,6 +95,7 @@ impl Cluster {
                 (pg.state, pg.misplaced) = (words("active+remapped+backfilling"), 5);
                 pg.up = osds([0, 1, 3]);
             }
+            15 => (pg.up, pg.acting) = (osds([0, 2, 3]), osds([0, 2, 3])),
             3 => (pg.objects, pg.bytes) = (pg.objects + 1, pg.bytes + 100),
             4 => {
                 (pg.state, pg.degraded, pg.misplaced) = (words("active+clean+scrubbing+deep"), 0, 0);

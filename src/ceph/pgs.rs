@@ -2,6 +2,7 @@
 //! `pg_statistics.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
@@ -23,8 +24,8 @@ impl Ceph {
         self.by_states(kept, slots).await
     }
 
-    /// Reads of the PGs what changes while a run waits: those that are not clean, as long as all others stay
-    /// clean.
+    /// Reads of the PGs what changes while a run waits: those that are not clean, as long as none of them
+    /// becomes clean.
     pub(super) async fn pgs_partly(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<All>, CephError> {
         match self.kept_pgs() {
             None => self.by_states(None, slots).await,
@@ -50,9 +51,15 @@ impl Ceph {
     ///
     /// Returns false if that does not suffice.
     async fn by_counts(&self, kept: &mut Kept, slots: &BTreeMap<OsdId, Slot>) -> Result<bool, CephError> {
+        if self.lacks_pg_stat.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         let counts = match self.read(pg_stat::command(), pg_stat::parse).await {
             // A user that a person created for an earlier version has no such capability.
-            Err(error) if error.errno() == Some(Errno::ACCESS) => return Ok(false),
+            Err(error) if error.errno() == Some(Errno::ACCESS) => {
+                self.lacks_pg_stat.store(true, Ordering::Relaxed);
+                return Ok(false);
+            }
             counts => counts?,
         };
         let Some(counts) = counts.filter(|counts| kept.may_suffice(counts, slots)) else { return Ok(false) };

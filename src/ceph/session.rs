@@ -1,6 +1,6 @@
 //! Session with the cluster: its two handles, and how queries and acts are sent.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -117,6 +117,8 @@ pub struct Ceph {
     commands_sent: AtomicU64,
     /// Statistics of the PGs of the last observation.
     pub(super) kept_pgs: Mutex<Option<Kept>>,
+    /// Whether the mgr has refused `pg stat` to the user.
+    pub(super) lacks_pg_stat: AtomicBool,
     /// Osdmap and CRUSH of the last observation.
     pub(super) kept_map: Mutex<Option<Maps>>,
     /// Times since which OSDs have been down.
@@ -147,6 +149,7 @@ impl Ceph {
             user,
             commands_sent: AtomicU64::new(0),
             kept_pgs: Mutex::default(),
+            lacks_pg_stat: AtomicBool::new(false),
             kept_map: Mutex::default(),
             down_since: Mutex::default(),
         };

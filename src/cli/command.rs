@@ -159,7 +159,7 @@ pub enum Command {
     Resume,
     /// Let the next run retry quarantined OSDs.
     ///
-    /// An OSD that failed is quarantined: no run changes it until this command.
+    /// An OSD that failed is quarantined: no run goes on with it until this command.
     #[command(after_help = examples::RETRY)]
     Retry {
         /// OSDs to retry, as osd.12 or 12, separated by spaces or commas.

@@ -163,7 +163,8 @@ fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -
     if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, slot, wanted)) {
         return Err(why);
     }
-    let fsid = fsid_of(osd, slot)?;
+    let record = ledger.records.get(&osd).filter(|record| record.is_dead_in(slot));
+    let fsid = record.map_or_else(|| fsid_of(osd, slot), |record| Ok(record.old))?;
     let place = gate::fits_place(osd, wanted.disk, seen);
     let gate = gate::first_of([gate::removable(osd, wanted.keep_id, seen), place]);
     if let Gate::Shut(reason) | Gate::Unknown(reason) = gate {
@@ -207,8 +208,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// run lets go of it.
 fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
-    let is_dead = slot.fsid == Some(record.old) && !slot.up;
-    if record.quarantine.is_some() && !(is_dead && record.removal().is_none()) {
+    if record.quarantine.is_some() && !record.is_dead_in(slot) {
         return Some(format!(
             "{osd} is quarantined after a failure. Let a run finish it first: osd-migrate -n NAMESPACE retry {osd}"
         ));
@@ -237,6 +237,7 @@ pub(super) mod tests {
     use super::*;
     use crate::domain::ledger::{Quarantine, Strategy};
     use crate::domain::next::Next;
+    use crate::domain::observation::SlotState;
     use crate::domain::policy::Policy;
     use crate::domain::removal::Removal;
     use crate::sim::example;
@@ -373,8 +374,13 @@ pub(super) mod tests {
         assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"));
         found.ceph.slots.get_mut(&osd).unwrap().up = false;
         assert!(wiped(osd, &ledger, &found).is_ok());
-        // It is destroyed, and its record has another fsid by now.
-        ledger.records.get_mut(&osd).unwrap().old = "0d000000-0000-4000-8000-000000000007".parse().unwrap();
-        assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"));
+        // Destroyed by its migration, it is requested by the fsid that it had.
+        let slot = found.ceph.slots.get_mut(&osd).unwrap();
+        (slot.fsid, slot.state) = (None, SlotState::Destroyed);
+        assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"), "by another client");
+        let record = ledger.records.get_mut(&osd).unwrap();
+        record.down_since = Some(found.at);
+        let old = record.old;
+        assert_eq!(wiped(osd, &ledger, &found).unwrap().fsid, old);
     }
 }

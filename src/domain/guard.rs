@@ -257,9 +257,6 @@ guards! {
     /// An OSD that was marked out to be emptied is marked in before its record closes, and when it is up in
     /// quarantine.
     MarkedInAgain,
-    /// An OSD that was marked out to be emptied, and is down, stays in quarantine unless a person requested
-    /// its removal.
-    MarkedInUnlessRemoved,
     /// The record of an OSD that was emptied, and is in again, closes when the statistics show its PGs, or
     /// after a minute.
     ReturnSeenFirst,

@@ -3,9 +3,10 @@
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::guard::Guard;
+use osd_migrate_core::domain::observation::SlotState;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::policy::{Empty, Limits, Policy};
-use osd_migrate_core::sim::{Around, Happening, World, example};
+use osd_migrate_core::sim::{Around, Disturbance, Happening, World, example};
 
 use super::search::Search;
 use super::{OURS, agents, deaths_of, explored, needs, nothing};
@@ -14,6 +15,7 @@ pub(super) const EMPTIED: &str = "emptied, a fault";
 pub(super) const FROZEN: &str = "emptied, a late freeze and a fault";
 pub(super) const NO_PLACE: &str = "to be emptied, and no place for its data";
 pub(super) const DIES: &str = "emptied, dies, and is to be removed";
+const DESTROYED: &str = "destroyed, its agents fail, and it is to be removed";
 pub(super) const KEPT: &str = "its removal is withdrawn, and it is migrated";
 pub(super) const FULL: &str = "emptied, a late freeze, and the others are full";
 
@@ -67,6 +69,17 @@ fn death_and_request(world: &World) -> Vec<Happening> {
     }
 }
 
+/// Returns that the agents of a destroyed OSD fail, and then the request of its removal.
+fn failure_and_request(world: &World) -> Vec<Happening> {
+    let is_destroyed = world.ceph.slots.get(&OURS).is_some_and(|slot| slot.state == SlotState::Destroyed);
+    let node = world.disks["disk-0"].node.clone();
+    match (is_destroyed, world.noise.agents_fail.is_empty()) {
+        (false, _) => Vec::new(),
+        (true, true) => vec![Happening::Noise(Disturbance::AgentsFail(node))],
+        (true, false) => vec![request(world)],
+    }
+}
+
 fn removes() -> Policy {
     Policy { removals: true, ..Policy::default() }
 }
@@ -100,6 +113,7 @@ pub(super) fn searches() -> Vec<Search> {
         Search { freezes_late: true, ..Search::new(FROZEN, spare, behind, (1, 1, 0)) },
         Search { freezes_late: true, ..Search::new(FULL, spare, full, (1, 1, 0)) },
         Search { policy: at_once, has_sick: true, ..Search::new(DIES, spare, death_and_request, (3, 0, 0)) },
+        Search { policy: removes, ..Search::new(DESTROYED, spare, failure_and_request, (3, 0, 0)) },
         Search { policy: removes, ..Search::new(KEPT, spare, |world| vec![request(world)], (2, 0, 0)) },
     ]
 }
@@ -163,6 +177,11 @@ fn osd_that_dies_while_it_is_emptied_is_removed_on_request() {
 }
 
 #[test]
+fn destroyed_osd_that_cannot_be_recreated_is_removed_on_request() {
+    explored(&search(DESTROYED));
+}
+
+#[test]
 fn osd_whose_removal_is_withdrawn_is_migrated() {
     explored(&search(KEPT));
 }
@@ -172,7 +191,6 @@ fn emptied_osd_needs_its_guards() {
     needs(|| search(NO_PLACE), &[Guard::CanBeEmptied]);
     needs(|| search("emptied"), &[Guard::EmptyingSavedFirst]);
     needs(|| search(EMPTIED), &[Guard::MarkedInAgain]);
-    needs(|| search(DIES), &[Guard::MarkedInUnlessRemoved]);
     needs(|| search(KEPT), &[Guard::ReturnSeenFirst]);
     needs(|| search(FROZEN), &[Guard::RecheckEmptied]);
     needs(|| search(FULL), &[Guard::RecheckPlace]);

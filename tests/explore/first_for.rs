@@ -85,7 +85,6 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::CanBeEmptied => emptying::NO_PLACE,
         Guard::EmptyingSavedFirst => "emptied",
         Guard::MarkedInAgain => emptying::EMPTIED,
-        Guard::MarkedInUnlessRemoved => emptying::DIES,
         Guard::ReturnSeenFirst => emptying::KEPT,
         Guard::RecheckEmptied => emptying::FROZEN,
         Guard::RecheckPlace => emptying::FULL,

@@ -4,7 +4,7 @@ use super::emptying::Emptying;
 use super::recorded_pvc::RecordedPvc;
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
-use crate::domain::observation::Slot;
+use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
@@ -167,6 +167,12 @@ impl Record {
     /// Returns whether the record removes an OSD that was down when it was recorded.
     pub fn is_of_dead(&self) -> bool {
         self.removal().is_some_and(|removal| removal.dead)
+    }
+
+    /// Returns whether the slot holds the old OSD, and it is down, or was destroyed for the record.
+    pub fn is_dead_in(&self, slot: &Slot) -> bool {
+        let is_destroyed = slot.state == SlotState::Destroyed && self.is_committed();
+        !slot.up && !self.is_new() && (slot.fsid == Some(self.old) || is_destroyed)
     }
 
     /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.

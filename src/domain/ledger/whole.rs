@@ -64,8 +64,13 @@ impl Ledger {
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
         (record.blocked_since, record.retried) = (None, true);
         if !record.is_committed() {
-            // The OSD was marked in again.
-            record.empty = record.empty.map(|_| Emptying::default());
+            // The intent stays: an OSD that is down is still out.
+            record.empty = record.empty.map(|Emptying { pgs, bytes, intended_at, .. }| Emptying {
+                pgs,
+                bytes,
+                intended_at,
+                ..Emptying::default()
+            });
         }
         // A new attempt: the report of the failed one must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };

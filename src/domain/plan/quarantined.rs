@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::domain::act::{Act, NodeAct};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::ledger::Record;
+use crate::domain::ledger::{Record, Strategy};
 use crate::domain::next::{Next, Saving};
-use crate::domain::observation::{JobState, KeyOwner};
-use crate::domain::removal::Removal;
+use crate::domain::observation::{JobState, KeyOwner, NodeJob};
+use crate::domain::removal::{Removal, RemovalRequest};
 use crate::domain::temporary::{flags, marked_out};
 use crate::domain::view::View;
 
@@ -41,41 +41,46 @@ pub(super) fn delete_key(view: View<'_>) -> Option<Next> {
     })
 }
 
-/// Lets go of a quarantined OSD that is dead, and that a person requested to remove: it is removed as any
+/// Goes on with a quarantined OSD that is dead, and that a person requested to remove: it is removed as any
 /// dead OSD, once no PG needs it.
 ///
-/// A removal goes on with its record, which has the CRUSH weight that is restored if the request is
-/// withdrawn.
-pub(super) fn leave_to_removal(view: View<'_>) -> Option<Next> {
+/// The record stays: it has the weights that are restored if the request is withdrawn and the OSD comes up.
+pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
     if !view.policy.removes() || gate::held(view) != Gate::Open {
         return None;
     }
-    let record = view.ledger.quarantined().find(|record| is_dead_and_unwanted(record, view))?;
-    let (mut record, osd) = (record.clone(), record.osd);
+    let (record, request) = view.ledger.quarantined().find_map(|record| {
+        let request = view.seen.kube.requests.of(record.osd, record.old)?;
+        is_dead_and_unwanted(record, request, view).then_some((record, request))
+    })?;
+    let (mut record, at, osd) = (record.clone(), view.seen.at, record.osd);
+    record.strategy = Strategy::Removal(Removal {
+        directory: view.daemon(osd).and_then(|daemon| daemon.data_dir.clone()),
+        ..Removal::by(request)
+    });
+    record.note_dead(at);
     record.quarantine = None;
-    (record.saved_at, record.blocked_since) = (Some(view.seen.at), None);
-    let why = if record.is_removal() {
-        record.note_dead(view.seen.at);
-        Saving::DiskLeft { why: "the OSD is dead".to_owned() }
-    } else {
-        record.closing = true;
-        Saving::Withdrawn
-    };
-    record.milestones.push((why.code().to_owned(), view.seen.at));
+    (record.saved_at, record.blocked_since, record.restarts) = (Some(at), None, 0);
+    let why = Saving::DiskLeft { why: "the OSD is dead".to_owned() };
+    record.milestones.push((why.code().to_owned(), at));
     Some(Next::Save { ledger: view.ledger.with(record), osd: Some(osd), why })
 }
 
-/// Returns whether the old OSD is down and without data that a PG needs, and a person requested its removal.
-fn is_dead_and_unwanted(record: &Record, view: View<'_>) -> bool {
+/// Returns whether the old OSD is down or destroyed, no PG needs it, and it can be removed as requested.
+fn is_dead_and_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> bool {
     let osd = record.osd;
-    let request = view.seen.kube.requests.of(osd, record.old);
-    let is_as_recorded =
-        |removal: &Removal| request.is_some_and(|request| removal.is_as_in(request) && !removal.dead);
-    request.is_some()
-        && view.selects_to_remove(osd)
+    let is_as_recorded = |removal: &Removal| removal.is_as_in(request) && !removal.dead;
+    let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
+    let removable = gate::first_of([
+        gate::removable(osd, request.keep_id, view.seen),
+        gate::fits_place(osd, request.disk, view.seen),
+        gate::emptied(osd, &view.seen.ceph),
+    ]);
+    view.selects_to_remove(osd)
         && record.removal().is_none_or(is_as_recorded)
-        && view.slot(osd).is_some_and(|slot| slot.fsid == Some(record.old) && !slot.up)
-        && gate::emptied(osd, &view.seen.ceph) == Gate::Open
+        && view.slot(osd).is_some_and(|slot| record.is_dead_in(slot))
+        && !view.seen.kube.node_jobs.iter().any(is_at_work)
+        && removable == Gate::Open
 }
 
 /// Returns whether every unclean PG was served by a quarantined OSD that osd-migrate stopped, and that is

@@ -32,6 +32,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let daemon = view.daemon(record.osd);
     view.is_confirmed()
         && view.selects(record.osd)
+        && view.removal_request(record.osd).is_none()
         && !is_undone(record, view)
         && passes(Guard::BatchEndsWithQuarantine, !only_quarantined_missing(view))
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)

@@ -96,7 +96,11 @@ impl Step<'_> {
         }
         let pgs = gate::pgs_of(osd, self.view.seen);
         // Another client may have changed the weight that is to be restored.
-        let has_its_weight = !self.facts.removal || slot.crush.as_ref() == Some(&record.crush);
+        let has_its_weight = if self.facts.removal {
+            slot.crush.as_ref() == Some(&record.crush)
+        } else {
+            slot.reweight == record.reweight
+        };
         let is_saved = record.empty.as_ref().is_some_and(|empty| empty.is_intended() && empty.pgs == pgs);
         let is_saved = is_saved && has_its_weight;
         if !passes(Guard::EmptyingSavedFirst, is_saved) {

@@ -1,13 +1,12 @@
-//! The end of a record whose OSD was emptied and not stopped: the OSD gets its data again, or stays out to be
-//! removed.
+//! The end of a record whose OSD was emptied and not stopped: the OSD gets its data again.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Utc};
 
 use super::Step;
 use crate::domain::gate::{self, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::next::{Next, Wait};
-use crate::domain::observation::Slot;
+use crate::domain::phase::SlotFact;
 use crate::domain::temporary::marked_out;
 
 /// Seconds within which the statistics show that PGs return to an OSD that is in again.
@@ -24,9 +23,9 @@ impl Step<'_> {
         }
         let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
         if !is_up {
-            let down =
-                || self.quarantine("it went down while it was emptied, and is still marked out".to_owned());
-            return (!self.is_left_to_removal()).then(down);
+            return Some(
+                self.quarantine("it went down while it was emptied, and is still marked out".to_owned()),
+            );
         }
         let first = marked_out::waits_for(self.record, self.view);
         let waits =
@@ -34,21 +33,19 @@ impl Step<'_> {
         first.map(waits).or_else(|| marked_out::restore_of(self.record, self.view))
     }
 
-    /// Returns whether the OSD was to be migrated, and a person requests its removal: it stays out then.
-    fn is_left_to_removal(&self) -> bool {
-        let is_requested = self.view.seen.kube.requests.of(self.record.osd, self.record.old).is_some();
-        passes(Guard::MarkedInUnlessRemoved, is_requested) && !self.facts.removal
-    }
-
     /// Waits until the statistics show the PGs of an OSD that is in again, up to a limit.
     ///
     /// They show it empty before, so the next record of this OSD would stop it as one without PGs.
     pub(super) fn data_returns(&self) -> Option<Next> {
         let (record, seen) = (self.record, self.view.seen);
-        let is_recent = record.saved_at.is_some_and(|at| seen.at - at < TimeDelta::seconds(RETURN_SECONDS));
-        let gets_data = self.view.slot(record.osd).is_some_and(|slot| slot.up && Slot::gets_data(slot));
-        let empty = record.empty.as_ref().filter(|_| record.is_marked_out() && gets_data && is_recent)?;
-        let are_seen = empty.pgs.is_subset(&gate::pgs_of(record.osd, seen));
+        let is_recent = |at: DateTime<Utc>| (0..RETURN_SECONDS).contains(&(seen.at - at).num_seconds());
+        let is_in = self.facts.slot == SlotFact::Old
+            && self.view.slot(record.osd).is_some_and(|slot| slot.up && slot.gets_data());
+        let is_concerned = record.is_marked_out() && is_in && record.saved_at.is_some_and(is_recent);
+        let empty = record.empty.as_ref().filter(|_| is_concerned)?;
+        let now = gate::pgs_of(record.osd, seen);
+        let gone = gate::gone(&empty.pgs, seen);
+        let are_seen = empty.pgs.difference(&now).all(|pg| gone.contains(pg));
         (!passes(Guard::ReturnSeenFirst, are_seen)).then_some(Next::Wait(Wait::FreshView))
     }
 }

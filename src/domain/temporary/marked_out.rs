@@ -15,9 +15,13 @@ use crate::domain::view::View;
 
 /// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
 pub(crate) fn is_marked_out(record: &Record, view: View<'_>) -> bool {
-    if record.is_removal() {
-        return record.is_marked_out()
-            && view.slot(record.osd).is_some_and(|slot| is_weightless(record, slot));
+    let is_weightless = || view.slot(record.osd).is_some_and(|slot| is_weightless(record, slot));
+    if record.is_removal() && !record.is_of_dead() {
+        return record.is_marked_out() && is_weightless();
+    }
+    // A dead OSD was emptied in either way.
+    if record.is_removal() && record.is_marked_out() && is_weightless() {
+        return true;
     }
     record.is_marked_out()
         && record.reweight > Weight(0)
@@ -42,7 +46,7 @@ pub(crate) fn restore_of(record: &Record, view: View<'_>) -> Option<Next> {
     let slot = view.slot(record.osd).filter(|slot| slot.up)?;
     let (osd, fsid, reweight) = (record.osd, slot.fsid?, record.reweight);
     let takes_in = is_marked_out(record, view) && !is_out(Guard::MarkedInAgain);
-    takes_in.then_some(Next::Do(Act::Ceph(if record.is_removal() {
+    takes_in.then_some(Next::Do(Act::Ceph(if record.is_removal() && is_weightless(record, slot) {
         CephAct::RestoreWeight { osd, fsid, weight: record.crush.weight }
     } else {
         CephAct::TakeIn { osd, fsid, reweight }

@@ -23,7 +23,7 @@ pub(super) fn closed(record: &Record, state: &State) -> Option<Broken> {
     if record.new.is_none() && record.is_new() {
         return None; // given up before anything was done
     }
-    if let Some(broken) = emptying::closed(state, record, slot) {
+    if let Some(broken) = emptying::left_out(record, slot) {
         return Some(broken);
     }
     if record.new.is_none() {

@@ -40,14 +40,7 @@ pub(super) fn marked_out(before: &State, osd: OsdId, after: &State) -> Option<Br
 }
 
 /// Checks that a closed OSD is not out, and has a CRUSH weight, if osd-migrate emptied it.
-///
-/// A dead one whose removal a person requested stays out.
-pub(super) fn closed(state: &State, record: &Record, slot: &Slot) -> Option<Broken> {
-    let is_to_be_removed = state.world.kube.requests.of(record.osd, record.old).is_some();
-    left_out(record, slot).filter(|_| record.is_removal() || slot.up || !is_to_be_removed)
-}
-
-fn left_out(record: &Record, slot: &Slot) -> Option<Broken> {
+pub(super) fn left_out(record: &Record, slot: &Slot) -> Option<Broken> {
     let is_weightless = record.is_removal() && slot.crush.is_some() && !slot.has_weight();
     if record.is_marked_out() && is_weightless {
         return Some(format!("P9: {} keeps the CRUSH weight 0", record.osd));

@@ -227,15 +227,15 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
         .collect()
 }
 
-/// Returns the quarantined OSDs that are dead and out, whose removal is requested, and that were not
-/// destroyed.
+/// Returns the quarantined OSDs that are destroyed and out, and whose removal is requested.
 fn dead_in_quarantine(state: &State) -> impl Iterator<Item = OsdId> {
     let world = &state.world;
-    let is_dead = |record: &&Record| {
+    let is_destroyed = |record: &&Record| {
         let slot = world.ceph.slots.get(&record.osd);
-        is_out(world, record.osd) && slot.is_some_and(|slot| slot.fsid == Some(record.old))
+        is_out(world, record.osd) && slot.is_some_and(|slot| slot.state == SlotState::Destroyed)
     };
-    let due = move |record: &&Record| is_dead(record) && is_requested(world, record) && !record.is_removal();
+    let due =
+        move |record: &&Record| is_destroyed(record) && is_requested(world, record) && !record.is_removal();
     state.ledger.quarantined().filter(due).map(|record| record.osd)
 }
 

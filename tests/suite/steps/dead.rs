@@ -3,6 +3,7 @@
 use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
+use super::emptying::{emptied, proven, takes_in};
 use super::removal::dropped;
 use super::*;
 
@@ -11,7 +12,7 @@ fn dead(keep_id: bool) -> World {
     World::new().down(OSD).with(|w| {
         w.policy.removals = true;
         w.policy.select = [OSD].into();
-        w.slot(OSD).is_in = false;
+        (w.slot(OSD).is_in, w.slot(OSD).reweight) = (false, Weight(0));
         for pg in w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD)) {
             let free = (0..6).map(OsdId).find(|osd| !pg.up.contains(osd)).unwrap();
             pg.up.remove(&OSD);
@@ -224,4 +225,69 @@ fn osd_that_died_while_it_was_emptied_is_removed_once_its_data_is_restored() {
     let record = &goes_on.ledger.records[&OSD];
     assert!(record.quarantine.is_none() && record.is_of_dead() && !record.closing);
     assert!(record.crush.weight > Weight(0), "it is restored if the person keeps the OSD");
+}
+
+#[test]
+fn dead_osd_in_quarantine_is_removed_if_a_person_requests_it() {
+    type Change = fn(&mut World);
+    let dead = || emptied().down(OSD).saved("blocked").minutes_later(15).saved("quarantine");
+    let requested = |world: World| {
+        world.with(|w| {
+            let request = RemovalRequest::of(w.record(OSD).old);
+            w.seen.kube.requests.removals.insert(OSD, request);
+            w.policy.removals = true;
+        })
+    };
+    let is_removed = |world: &World| word(&world.plan()) == Some("disk-left");
+    assert!(!is_removed(&dead()) && is_removed(&requested(dead())));
+    let changes: [Change; 4] = [
+        |w| w.policy.removals = false,
+        |w| w.slot(OSD).is_in = true,
+        |w| w.daemon(OSD).managed_externally = Some("label ceph.rook.io/do-not-reconcile=true".to_owned()),
+        |w| drop(w.seen.kube.daemons.remove(&OSD)),
+    ];
+    for change in changes {
+        assert!(!is_removed(&requested(dead()).with(change)), "it stays in quarantine");
+    }
+    // Without data that a PG needs, it is stopped, and then destroyed.
+    let removal = requested(dead()).saved("disk-left");
+    assert!(removal.ledger.records[&OSD].is_of_dead());
+    assert_eq!(word(&removal.plan()), Some("stop"));
+    // It comes up, or the person keeps it: it is not left out.
+    let revived = removal.clone().up(OSD);
+    assert!(takes_in(&revived.plan()), "{:#?}", revived.plan());
+    let kept = removal.with(|w| w.seen.kube.requests.removals.clear());
+    assert_eq!(word(&kept.clone().plan()), Some("quarantine"));
+    assert!(takes_in(&kept.saved("quarantine").up(OSD).plan()));
+}
+
+#[test]
+fn osd_with_a_request_is_not_migrated_after_a_retry() {
+    let requested = |w: &mut World| {
+        let request = RemovalRequest::of(w.record(OSD).old);
+        w.seen.kube.requests.removals.insert(OSD, request);
+    };
+    assert!(matches!(proven().plan(), Next::Save { .. }));
+    assert_eq!(word(&proven().with(requested).plan()), Some("withdrawn"));
+}
+
+/// Checks the way out for an OSD whose disk failed after its OSD was destroyed.
+#[test]
+fn destroyed_osd_in_quarantine_is_purged_if_a_person_requests_it() {
+    let mut world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    for _ in 0..4 {
+        world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
+    }
+    let mut world = world.saved("quarantine");
+    world.slot(OSD).noout = false;
+    let requested = world.with(|w| {
+        let request = RemovalRequest::of(w.record(OSD).old);
+        w.seen.kube.requests.removals.insert(OSD, request);
+        w.policy.removals = true;
+    });
+    assert_ne!(word(&requested.plan()), Some("disk-left"), "its PGs lack a replica");
+    let healed = requested.with(heal).with(|w| w.slot(OSD).is_in = false);
+    let removal = healed.saved("disk-left");
+    check!(removal.plan(), Next::Do(Act::Ceph(CephAct::Purge { osd: OSD, .. })));
 }

@@ -3,7 +3,6 @@
 use osd_migrate::domain::act::DataPrecondition;
 use osd_migrate::domain::ledger::Emptying;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
-use osd_migrate::domain::removal::RemovalRequest;
 
 use super::*;
 
@@ -45,7 +44,7 @@ pub(super) fn moved(w: &mut World) {
 }
 
 /// Returns a world in which no PG needs the OSD, and Ceph agrees.
-fn emptied() -> World {
+pub(super) fn emptied() -> World {
     let world = marked_out().with(moved).saved("emptied").minutes_later(1);
     world.with(|w| w.seen.ceph.safe_to_destroy = [(OSD, true)].into())
 }
@@ -58,7 +57,7 @@ fn cordoned(w: &mut World) {
     w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().cordoned = true;
 }
 
-fn takes_in(next: &Next) -> bool {
+pub(super) fn takes_in(next: &Next) -> bool {
     matches!(next, Next::Do(Act::Ceph(CephAct::TakeIn { osd: OSD, .. })))
 }
 
@@ -271,32 +270,6 @@ fn osd_that_goes_down_while_it_is_emptied_stays_out_until_it_is_up() {
 }
 
 #[test]
-fn dead_osd_in_quarantine_is_removed_if_a_person_requests_it() {
-    let dead = || emptied().down(OSD).saved("blocked").minutes_later(15).saved("quarantine");
-    let requested = |world: World| {
-        world.with(|w| {
-            let request = RemovalRequest::of(w.record(OSD).old);
-            w.seen.kube.requests.removals.insert(OSD, request);
-            w.policy.removals = true;
-        })
-    };
-    let is_left = |world: &World| word(&world.plan()) == Some("withdrawn");
-    assert!(!is_left(&dead()) && is_left(&requested(dead())));
-    assert!(!is_left(&requested(dead()).with(|w| w.policy.removals = false)));
-    assert!(!is_left(&requested(dead()).with(|w| w.slot(OSD).is_in = true)), "PGs wait for it");
-    // Its record closes, and it stays out. It has no data to wait for.
-    let left = requested(dead()).saved("withdrawn").cleaned_up(OSD);
-    assert_eq!(word(&left.plan()), Some("closed"));
-    let removal = left.saved("closed").saved("record");
-    assert!(removal.ledger.records[&OSD].is_of_dead());
-    // It comes up, or the person keeps it: it is not left out.
-    assert!(takes_in(&requested(dead()).saved("withdrawn").cleaned_up(OSD).up(OSD).plan()));
-    let kept = requested(dead()).saved("withdrawn").cleaned_up(OSD);
-    let kept = kept.with(|w| w.seen.kube.requests.removals.clear());
-    assert_eq!(word(&kept.plan()), Some("quarantine"));
-}
-
-#[test]
 fn record_of_an_emptied_osd_closes_when_its_pgs_are_seen_again() {
     let before = marked_out();
     let pgs = before.seen.ceph.pgs.clone();
@@ -384,5 +357,9 @@ fn emptied_osd_is_destroyed_only_while_it_is_out_and_nothing_is_missing() {
 fn retried_osd_is_emptied_from_the_beginning() {
     let quarantined = marked_out().minutes_later(60).saved("quarantine");
     let retried = quarantined.ledger.retried(OSD).unwrap();
-    assert_eq!(retried.records[&OSD].empty, Some(Emptying::default()));
+    let empty = retried.records[&OSD].empty.as_ref().unwrap();
+    assert_eq!((empty.out_since, &empty.least, empty.emptied_at), (None, &None, None));
+    // Still down, it is still out: the record does not forget it.
+    let down = World { ledger: retried, ..quarantined }.down(OSD).saved("blocked");
+    assert_eq!(word(&down.minutes_later(15).plan()), Some("quarantine"));
 }
