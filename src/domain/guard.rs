@@ -324,6 +324,8 @@ guards! {
     NooutHasAnEnd,
     /// A new daemon that does not come up in time is quarantined.
     StartHasALimit,
+    /// The stop of an OSD whose pod does not end is reverted after a limit.
+    StopHasALimit,
     /// The quota of a pool does not count as full.
     PoolQuotaIsNoFull,
     /// An intent to stop stays valid however long an iteration takes.

@@ -73,7 +73,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::AdmittedFirst => "a Deployment is refused",
         Guard::DownIsNoCandidate => "an OSD died long ago",
         Guard::LimitPastStopOnly | Guard::QuarantineKeyDeleted => "two without a device",
-        Guard::NooutHasAnEnd => "a node is lost",
+        Guard::NooutHasAnEnd | Guard::StopHasALimit => "a node is lost",
         Guard::StartHasALimit => "an init container fails",
         Guard::PoolQuotaIsNoFull => "a pool at its quota",
         Guard::IntentOutlivesSlowIterations => pace::SLOW,

@@ -325,6 +325,7 @@ fn mutant_of_each_progress_rule_is_found_by_its_own_search() {
         Guard::PoolQuotaIsNoFull,
         Guard::SkipsSickCandidate,
         Guard::StartHasALimit,
+        Guard::StopHasALimit,
         Guard::YoungerPgsExcused,
     ];
     let mut missed = Vec::new();

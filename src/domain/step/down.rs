@@ -29,6 +29,11 @@ pub const UNKNOWN_MINUTES: i64 = 3;
 /// serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
 
+/// Limits of `noout` that the pod of a stopped OSD may take to end.
+///
+/// Ceph heals without the OSD after the first one, so nothing gets worse by waiting for a reboot of the node.
+const STOPS: i32 = 2;
+
 /// Minutes that a gate may block an OSD between its intent and its stop.
 ///
 /// Then the preparations for the stop (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
@@ -301,7 +306,7 @@ impl Step<'_> {
     }
 
     pub(super) fn stopping(&self) -> Next {
-        if let Some(next) = self.started_externally() {
+        if let Some(next) = self.started_externally().or_else(|| self.give_up_stop()) {
             return next;
         }
         // Under `nodown` the OSD never counts as down: its PGs would wait for a daemon that is gone.
@@ -309,6 +314,18 @@ impl Step<'_> {
             Gate::Shut(reason) if !self.facts.pod => self.revert_stop(&reason),
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(self.wait_for_its_pod()),
         }
+    }
+
+    /// Reverts the stop of an OSD whose pod does not end: its node is lost, or its daemon hangs.
+    ///
+    /// The other OSDs must not wait for it. It serves again as soon as a pod can start.
+    fn give_up_stop(&self) -> Option<Next> {
+        let limit = self.view.policy.limits.noout * STOPS;
+        let is_late = self.facts.pod && !self.facts.dead && self.down_for() >= limit;
+        (!passes(Guard::StopHasALimit, !is_late)).then(|| {
+            let minutes = self.down_for().num_minutes();
+            self.revert_stop_because(format!("its pod has not ended for {minutes} minutes"))
+        })
     }
 
     /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.
@@ -354,10 +371,13 @@ impl Step<'_> {
     ///
     /// The revert is counted first and carried out then.
     fn revert_stop(&self, reason: &Reason) -> Next {
+        self.revert_stop_because(reason.to_string())
+    }
+
+    fn revert_stop_because(&self, why: String) -> Next {
         if self.record.stop_reverted.is_some() {
             return self.restart();
         }
-        let why = reason.to_string();
         self.save(Saving::RevertStop { why: why.clone() }, |record| {
             record.restarts += 1;
             record.stop_reverted = Some(why);

@@ -116,6 +116,9 @@ pub(crate) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Optio
     {
         return Some(format!("P8: {osd} does not start, and the run waits for it without an end"));
     }
+    if let Next::Wait(Wait::Down { osd }) = decided {
+        return Some(format!("P8: the pod of {osd} does not end, and the run waits for it without an end"));
+    }
     if let Some(broken) = super::batch::waits_for_quarantined(state, decided) {
         return Some(broken);
     }

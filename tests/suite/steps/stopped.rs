@@ -15,6 +15,18 @@ fn stop_is_done_when_the_osd_is_down_and_its_pod_is_gone() {
 }
 
 #[test]
+fn stop_is_reverted_if_the_pod_does_not_end() {
+    let mut lost = World::stopping(OSD).down(OSD).reported();
+    if lost.ledger.records[&OSD].down_since.is_none() {
+        lost = lost.saved("down");
+    }
+    lost.slot(OSD).noout = false; // unset after the first limit
+    check!(lost.clone().minutes_later(29).plan(), Next::Wait(Wait::Down { osd: OSD }));
+    let late = lost.minutes_later(30);
+    check!(stop_reverted(&late), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
+}
+
+#[test]
 fn stopped_osd_that_is_safe_is_destroyed_by_its_old_fsid() {
     for osd in [BY_HAND, FILESTORE] {
         check!(World::stopped(osd).plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: id, fsid, .. })) if *id == osd && *fsid == old(osd));
