@@ -204,8 +204,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 
 /// Returns why an OSD in progress can't be requested to be removed.
 ///
-/// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead: a
-/// run lets go of it.
+/// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead.
 fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
     if record.quarantine.is_some() && !record.is_dead_in(slot) {

@@ -15,17 +15,11 @@ use crate::domain::view::View;
 
 /// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
 pub(crate) fn is_marked_out(record: &Record, view: View<'_>) -> bool {
-    let is_weightless = || view.slot(record.osd).is_some_and(|slot| is_weightless(record, slot));
-    if record.is_removal() && !record.is_of_dead() {
-        return record.is_marked_out() && is_weightless();
-    }
-    // A dead OSD was emptied in either way.
-    if record.is_removal() && record.is_marked_out() && is_weightless() {
-        return true;
-    }
-    record.is_marked_out()
-        && record.reweight > Weight(0)
-        && view.slot(record.osd).is_some_and(|slot| !slot.is_in && is_its(record, slot.fsid))
+    let Some(slot) = view.slot(record.osd).filter(|_| record.is_marked_out()) else { return false };
+    // A dead OSD that is removed was emptied in either way.
+    let may_be_out = !record.is_removal() || record.is_of_dead();
+    let is_out = may_be_out && record.reweight > Weight(0) && !slot.is_in && is_its(record, slot.fsid);
+    is_out || (record.is_removal() && is_weightless(record, slot))
 }
 
 /// Returns whether an OSD that is to be removed exists, with CRUSH weight 0 instead of its former one.

@@ -59,6 +59,9 @@ pub(crate) fn daemons(
                 nodes.extend(pod.node.clone().map(|node| (osd, node)));
                 daemon.pods.push(pod);
             }
+            // Its Deployment was deleted. On a node that does not answer, the pod stays for days, and its id
+            // says that it is no other OSD's.
+            None if is_deleted && osd.is_some() => {}
             None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
         }
     }
@@ -165,6 +168,16 @@ mod tests {
             Some(NodeName("no-node".to_owned())),
             "the node is gone: still said"
         );
+    }
+
+    #[test]
+    fn deleted_pod_without_a_deployment_is_ambiguous_only_without_an_id() {
+        let ambiguities = |osd: Option<OsdId>| {
+            let mut pods: Vec<OsdPod> = api_pod("lost", "9", "Running").into_iter().collect();
+            (pods[0].osd, pods[0].is_deleted) = (osd, true);
+            daemons(Vec::new(), pods, &BTreeMap::new()).1.len()
+        };
+        assert_eq!((ambiguities(Some(OsdId(9))), ambiguities(None)), (0, 1));
     }
 
     #[test]
