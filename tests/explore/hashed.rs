@@ -13,6 +13,7 @@ use osd_migrate_core::domain::inventory::InventoryReport;
 use osd_migrate_core::domain::ledger::{Emptying, Ledger, LostUpmaps, NodeWork, Quarantine, Record};
 use osd_migrate_core::domain::observation::{Inventory, Kube, NodeJob};
 use osd_migrate_core::domain::osd::Epoch;
+use osd_migrate_core::domain::plan::UNHEALED_MINUTES;
 use osd_migrate_core::sim::World;
 
 /// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
@@ -109,7 +110,8 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
         (tries, world.map_or(epoch.0, |world| u64::from(*epoch == world.ceph.epoch)))
     });
     tried.hash(hasher);
-    quarantine.as_ref().map(|Quarantine { why, since: _ }| why).hash(hasher);
+    let is_long_ago = |since: DateTime<Utc>| (now - since).num_minutes() >= UNHEALED_MINUTES;
+    quarantine.as_ref().map(|Quarantine { why, since }| (why, is_long_ago(*since))).hash(hasher);
 }
 
 fn hash_emptying(empty: &Emptying, now: DateTime<Utc>, hasher: &mut impl Hasher) {

@@ -63,6 +63,7 @@ pub use inventories::inventory_job;
 pub use new_on_pvc::{allowed as places, line_of_pvcs};
 pub use order::host_of;
 pub use provisioner::OF_PLAN;
+pub use quarantined::UNHEALED_MINUTES;
 pub use questions::{Questions, questions};
 pub use removals::{previews as removals, requested as requested_removals};
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};

@@ -7,7 +7,7 @@ use super::candidates::{candidates, for_all};
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
-use super::quarantined::only_quarantined_missing;
+use super::quarantined::stay_unclean;
 use super::rest::{Rest, note_skipping, skipping_for};
 use super::{database, directory};
 use crate::domain::classify;
@@ -101,7 +101,7 @@ impl Pass<'_> {
                 self.summary.refused.push((osd, reason.to_string()));
                 None
             }
-            (Gate::Open, Gate::Shut(Reason::NotClean { .. })) if only_quarantined_missing(self.view) => {
+            (Gate::Open, Gate::Shut(Reason::NotClean { .. })) if stay_unclean(self.view) => {
                 let quarantined = std::mem::take(&mut self.summary.quarantined);
                 Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
             }

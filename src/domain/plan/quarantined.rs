@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::act::{Act, NodeAct};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::next::{Next, Saving};
-use crate::domain::observation::{JobState, KeyOwner, NodeJob};
+use crate::domain::observation::{JobState, KeyOwner, NodeJob, Pg};
+use crate::domain::osd::PgId;
 use crate::domain::removal::{Removal, RemovalRequest};
 use crate::domain::temporary::{flags, marked_out};
 use crate::domain::view::View;
@@ -83,16 +86,48 @@ fn is_dead_and_unwanted(record: &Record, request: &RemovalRequest, view: View<'_
         && removable == Gate::Open
 }
 
+/// Minutes in which Ceph must begin to heal without a quarantined OSD.
+///
+/// The mons mark an OSD out when it has been down for `mon_osd_down_out_interval`, 10 minutes by default, and
+/// its PGs get other OSDs then. An hour in which that did not happen has a cause, as `STALLED_MINUTES` of an
+/// OSD that is emptied.
+pub const UNHEALED_MINUTES: i64 = 60;
+
+/// States of a PG that Ceph heals: it has another OSD for the PG, or is choosing one.
+///
+/// A PG that lacks an OSD, or space, has none of them.
+const HEALS: [&str; 6] =
+    ["recovering", "recovery_wait", "backfilling", "backfill_wait", "peering", "activating"];
+
 /// Returns whether every unclean PG was served by a quarantined OSD that osd-migrate stopped, and that is
 /// down.
 ///
-/// Waiting does not end that. It makes no difference if the stop was reverted since, and the OSD did not come
-/// up.
+/// It makes no difference if the stop was reverted since, and the OSD did not come up.
 ///
 /// A quarantined OSD that serves, the old one or the new one, backfills by itself.
 pub(super) fn only_quarantined_missing(view: View<'_>) -> bool {
-    let down = view.ledger.quarantined().filter(|record| !view.is_up(record.osd));
-    let theirs: BTreeSet<_> = down.flat_map(|record| &record.pgs).collect();
-    let unclean = view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
-    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
+    let theirs: BTreeSet<_> = down(view).flat_map(|record| &record.pgs).collect();
+    !theirs.is_empty() && unclean(view).all(|(id, _)| theirs.contains(id))
+}
+
+/// Returns whether waiting does not help: only PGs of quarantined OSDs are unclean, and Ceph does not heal
+/// them.
+///
+/// Ceph has had the time to mark these OSDs out, and none of the PGs recovers.
+pub(super) fn stay_unclean(view: View<'_>) -> bool {
+    let since_down = |record: &Record| view.slot(record.osd).and_then(|slot| slot.down_since);
+    let since = |record: &Record| record.quarantine.as_ref().map(|quarantine| quarantine.since);
+    let is_recent = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() < UNHEALED_MINUTES;
+    let heals = |pg: &Pg| HEALS.iter().any(|word| pg.state.contains(*word));
+    only_quarantined_missing(view)
+        && !down(view).any(|record| since(record).into_iter().chain(since_down(record)).any(is_recent))
+        && !unclean(view).any(|(_, pg)| heals(pg))
+}
+
+fn down(view: View<'_>) -> impl Iterator<Item = &Record> {
+    view.ledger.quarantined().filter(move |record| !view.is_up(record.osd))
+}
+
+fn unclean(view: View<'_>) -> impl Iterator<Item = (&PgId, &Pg)> {
+    view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg))
 }

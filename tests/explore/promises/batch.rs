@@ -60,7 +60,8 @@ pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<
 
 /// Checks P8: an OSD that serves does not wait for PGs that lack only replicas of quarantined OSDs.
 ///
-/// Nothing brings these replicas back, and the run neither goes on nor says so.
+/// An OSD in progress would wait without end, since nothing need bring these replicas back. Without one, the
+/// run waits for an hour and while Ceph heals, and halts then.
 pub(super) fn waits_for_quarantined(state: &State, decided: &Next) -> Option<Broken> {
     let Next::Wait(Wait::Gate { osd, reason: Reason::NotClean { .. } }) = decided else { return None };
     let world = &state.world;

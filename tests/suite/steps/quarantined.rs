@@ -26,10 +26,58 @@ fn alone(world: World) -> World {
     world.with(|w| w.policy.skip = [FILESTORE].into())
 }
 
+/// Returns worlds in which only PGs of a quarantined OSD are unclean.
+fn only_theirs_unclean() -> [World; 3] {
+    [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)].map(quarantined)
+}
+
+fn waits_for_clean_pgs(world: &World) -> bool {
+    let next = world.plan();
+    matches!(next, Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }))
+}
+
 #[test]
-fn run_halts_if_only_pgs_of_quarantined_osds_are_unclean() {
-    for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
-        let world = quarantined(world);
+fn pgs_of_a_quarantined_osd_have_an_hour_to_begin_to_heal() {
+    for world in only_theirs_unclean() {
+        assert!(waits_for_clean_pgs(&world.clone().minutes_later(59)));
+        check!(world.clone().minutes_later(60).plan(), Next::Halt(Halt::Quarantined { .. }));
+        // The OSD served for a while after it was quarantined, and went down.
+        let died = world.minutes_later(60).with(|w| w.slot(OSD).down_since = Some(w.seen.at));
+        assert!(waits_for_clean_pgs(&died.clone().minutes_later(59)));
+        check!(died.minutes_later(60).plan(), Next::Halt(Halt::Quarantined { .. }));
+    }
+}
+
+#[test]
+fn pgs_that_heal_without_a_quarantined_osd_are_waited_for() {
+    let heal = [
+        "active+undersized+degraded+remapped+backfilling",
+        "active+undersized+degraded+remapped+backfill_wait",
+        "active+recovery_wait+undersized+degraded+remapped",
+        "active+recovering+undersized+degraded+remapped",
+        "peering",
+        "activating+undersized+degraded+remapped",
+    ];
+    let do_not = [
+        "active+undersized+degraded",
+        "active+undersized+degraded+remapped+backfill_toofull",
+        "undersized+degraded+peered",
+    ];
+    for world in only_theirs_unclean() {
+        let with = |state: &str| world.clone().minutes_later(1000).pg_state(0, state);
+        for state in heal {
+            assert!(waits_for_clean_pgs(&with(state)), "{state}");
+        }
+        for state in do_not {
+            check!(with(state).plan(), Next::Halt(Halt::Quarantined { .. }));
+        }
+    }
+}
+
+#[test]
+fn run_halts_if_only_pgs_of_quarantined_osds_stay_unclean() {
+    for world in only_theirs_unclean() {
+        let world = world.minutes_later(60);
         check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
         // Another PG is not clean either: that may pass.
         let other = world.pg_state(1, "active+undersized+degraded");
