@@ -1,13 +1,16 @@
 //! One part is sick and stays sick: the rest is migrated, and no OSD stays down without a way back
 //! (`promises::progress`).
 
+use osd_migrate_core::domain::observation::SlotState;
 use osd_migrate_core::domain::osd::{NodeName, OsdId, PgId};
 use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::{Policy, RequireClean};
 use osd_migrate_core::sim::{Disturbance, Happening, UnusualPg, World, example};
 
 use super::search::{Menu, Search};
-use super::{OURS, explored, has_time, nothing, operator, spontaneous};
+use super::{OURS, deaths_of, explored, has_time, nothing, operator, spontaneous};
+
+const DIES_ELSEWHERE: &str = "an OSD of other PGs dies before the wipe";
 
 fn noise(what: Disturbance) -> Vec<Happening> {
     vec![Happening::Noise(what)]
@@ -67,6 +70,19 @@ fn pg_turns_unusual(world: &World) -> Vec<Happening> {
     pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
 }
 
+/// Returns a cluster in which an OSD that shares no PG with the first one does not boot again.
+fn second_does_not_boot_again() -> World {
+    let mut world = example::two_on_a_host();
+    world.noise.init_fails.insert(OsdId(1));
+    world
+}
+
+/// Returns the death of that OSD while the first one is destroyed.
+fn second_dies(world: &World) -> Vec<Happening> {
+    let is_destroyed = world.ceph.slots.get(&OURS).is_some_and(|slot| slot.state == SlotState::Destroyed);
+    if is_destroyed { deaths_of(&[OsdId(1)], world) } else { Vec::new() }
+}
+
 /// Returns a split of the pool's PGs, and a new pool: each once, after the stop.
 fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
     let is_stopped = world.kube.daemons.get(&OURS).is_none_or(|daemon| daemon.replicas == 0);
@@ -119,6 +135,7 @@ pub(super) fn searches() -> Vec<Search> {
         one("agents fail", example::two_in_line, agents_fail),
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
         one("a PG turns unusual", with_a_second_pool, pg_turns_unusual),
+        Search { has_sick: true, ..one(DIES_ELSEWHERE, second_does_not_boot_again, second_dies) },
         one("a pool is split", example::replicated, pool_is_split_or_created),
         operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
     ]
@@ -188,6 +205,11 @@ fn mgr_failover_is_waited_for() {
 #[test]
 fn pg_that_is_merged_or_repaired_reverts_no_stop() {
     explored(&search("a PG turns unusual"));
+}
+
+#[test]
+fn osd_that_dies_elsewhere_before_the_wipe_is_waited_for() {
+    explored(&search(DIES_ELSEWHERE));
 }
 
 #[test]

@@ -55,10 +55,14 @@ pub(super) fn only_ours_missing(
 ) -> Gate {
     let mut unknown = Gate::Open;
     let is_stopped = |osd: OsdId| osd == stopped || beside.contains_key(&osd);
-    for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
+    // What is wrong with its own PGs comes first: only for them does it matter whether its data is kept.
+    let own = pgs.iter().filter_map(|id| ceph.pgs.get_key_value(id));
+    let others = ceph.pgs.iter().filter(|(id, pg)| !is_clean(pg) && !pgs.contains(*id));
+    for (id, pg) in own.chain(others).filter(|(_, pg)| !is_clean(pg)) {
         let is_theirs = || beside.values().any(|pgs| pgs.contains(id));
         match without(is_stopped, pgs.contains(id) || is_theirs(), pg, ceph) {
             Verdict::Complete => {}
+            Verdict::Passing if unknown != Gate::Open => {}
             Verdict::Passing => {
                 unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
             }

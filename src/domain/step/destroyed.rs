@@ -8,7 +8,7 @@ use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::next::{Halt, Next, Saving, Wait};
-use crate::domain::observation::SlotState;
+use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DiskFact};
 
@@ -102,10 +102,18 @@ impl Step<'_> {
     /// Waits, and halts for a person if data has blocked the wipe for too long.
     ///
     /// The time counts from the first iteration that observed the block after the last rebuild attempt.
+    ///
+    /// There is no limit for PGs of other OSDs: the old data has no replica of them, so the slot that a
+    /// person would restore does not help them. The time begins again after them.
     fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if !reason.is_about_data() {
             return Next::Wait(wait(osd, reason));
+        }
+        if self.is_about_others(&reason) {
+            let is_counted = record.wipe_blocked_since.is_some();
+            let restart = || self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = None);
+            return if is_counted { restart() } else { Next::Wait(wait(osd, reason)) };
         }
         let Some(since) = record.wipe_blocked_since else {
             return self
@@ -117,6 +125,21 @@ impl Step<'_> {
             return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
         }
         Next::Wait(wait(osd, reason))
+    }
+
+    /// Returns whether a reason is about a PG of other OSDs, which get its replica back: by themselves, or
+    /// from a person.
+    ///
+    /// A PG that lacks an OSD although no other OSD is down has nothing but the old OSD to wait for.
+    fn is_about_others(&self, reason: &Reason) -> bool {
+        let (Reason::OtherReplicaMissing { pg: id, .. } | Reason::Peering { pg: id, .. }) = reason else {
+            return false;
+        };
+        let ceph = &self.view.seen.ceph;
+        let is_short = ceph.pgs.get(id).is_some_and(|pg| gate::is_short_of_osds(pg, ceph));
+        let may_return = |slot: &Slot| !slot.up && slot.state == SlotState::Exists;
+        let heals = || !is_short || ceph.slots.values().any(may_return);
+        !gate::served(self.record, ceph).contains(id) && heals()
     }
 
     pub(super) fn reregister(&self) -> Next {

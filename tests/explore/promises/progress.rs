@@ -123,10 +123,12 @@ pub(crate) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Optio
         return Some(broken);
     }
     if let Next::Halt(Halt::UnsafeToWipe { osd, .. }) = decided
-        && only_its_own_missing(&state.world, *osd)
+        && only_its_own_missing(state, *osd)
         && !super::pvcs::is_recreated(&state.world, *osd)
     {
-        return Some(format!("P8: only replicas of {osd} are missing, and the run ends before its wipe"));
+        return Some(format!(
+            "P8: no other replica of the PGs of {osd} is missing, and the run ends before its wipe"
+        ));
     }
     let is_lost = matches!(decided, Next::Halt(Halt::LedgerLost { .. } | Halt::CrashLoop { .. }));
     if is_lost || !is_well(state, policy) {
@@ -136,9 +138,14 @@ pub(crate) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Optio
     Some(format!("P8: nothing stands in the way of {osd}, and it is left undone"))
 }
 
-/// Returns whether every PG is complete on all other OSDs that CRUSH chose for it.
-fn only_its_own_missing(world: &World, osd: OsdId) -> bool {
-    world.placements.iter().all(|(id, placement)| {
+/// Returns whether every PG that the OSD served is complete on all other OSDs that CRUSH chose for it.
+///
+/// PGs of other OSDs do not matter: its old data has no replica of them, and the wipe waits for them.
+fn only_its_own_missing(state: &State, osd: OsdId) -> bool {
+    let world = &state.world;
+    let Some(record) = state.ledger.records.get(&osd) else { return false };
+    let served = world.placements.iter().filter(|(id, _)| record.pgs.contains(*id));
+    served.into_iter().all(|(id, placement)| {
         let complete = world.complete_set(id);
         placement.peered && placement.home.iter().all(|home| *home == osd || complete.contains(home))
     })

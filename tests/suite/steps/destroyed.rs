@@ -44,6 +44,50 @@ fn wipe_unsafe_for_ten_minutes_halts_with_recovery_command() {
     assert!(halt.to_string().contains(&format!("ceph osd new {} 0", old(OSD))), "{halt}");
 }
 
+/// Returns a world in which another OSD is down that shares no PG with the destroyed one.
+fn another_is_down() -> World {
+    without_noout(World::destroyed(OSD).minutes_later(60)).down(OsdId(1)).reported()
+}
+
+#[test]
+fn wipe_blocked_by_pgs_of_other_osds_waits_and_never_halts() {
+    let world = another_is_down().minutes_later(1000);
+    check!(
+        world.plan(),
+        Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherReplicaMissing { .. } })
+    );
+    let peering = without_noout(World::destroyed(OSD).minutes_later(60)).pg_state(1, "peering");
+    check!(peering.plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::Peering { .. } }));
+    // A PG that the old OSD served lacks another replica, too: the old data may be needed.
+    let both = world.down(OsdId(2)).reported().saved("wipe-blocked");
+    check!(both.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    check!(both.minutes_later(10).plan(), Next::Halt(Halt::UnsafeToWipe { .. }));
+}
+
+#[test]
+fn unsafe_wipe_timer_restarts_after_pgs_of_other_osds() {
+    let own = another_is_down().down(OsdId(2)).reported().saved("wipe-blocked").minutes_later(9);
+    let others = own.up(OsdId(2)).reported().saved("wipe-blocked");
+    assert_eq!(others.ledger.records[&OSD].wipe_blocked_since, None);
+    check!(others.clone().minutes_later(60).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let again = others.minutes_later(60).down(OsdId(2)).reported().saved("wipe-blocked");
+    check!(again.minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+}
+
+#[test]
+fn wipe_blocked_by_a_pg_that_has_no_other_osd_to_wait_for_halts() {
+    let short = without_noout(World::destroyed(OSD).minutes_later(60)).with(|w| {
+        let pg = w.pg(1);
+        (pg.state, pg.degraded) = (states("active+undersized+degraded"), pg.objects);
+        (pg.up, pg.acting) = ([2, 4].map(OsdId).into(), [2, 4].map(OsdId).into());
+    });
+    let short = short.saved("wipe-blocked").minutes_later(10);
+    check!(short.clone().plan(), Next::Halt(Halt::UnsafeToWipe { .. }));
+    // An OSD that is down may come back, also if it was marked out meanwhile.
+    let down = short.down(OsdId(1)).reported().with(|w| w.slot(OsdId(1)).is_in = false);
+    check!(down.saved("wipe-blocked").plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+}
+
 #[test]
 fn wipe_with_replicas_unknown_for_ten_minutes_halts() {
     let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("wipe-blocked");
