@@ -83,6 +83,15 @@ fn second_dies(world: &World) -> Vec<Happening> {
     if is_destroyed { deaths_of(&[OsdId(1)], world) } else { Vec::new() }
 }
 
+/// Returns an error that a scrub finds on a new OSD, while the OSD gets its data or after that.
+fn scrub_finds_an_error(world: &World) -> Vec<Happening> {
+    let slot = world.ceph.slots.get(&OURS);
+    let is_new = slot.is_some_and(|slot| slot.up && slot.fsid != Some(example::fsid(OURS, 0)));
+    let pg = world.placements.keys().find(|pg| world.up_set(pg).contains(&OURS));
+    let error = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Inconsistent));
+    pg.filter(|_| is_new && world.noise.unusual.is_empty()).map(error).into_iter().collect()
+}
+
 /// Returns a split of the pool's PGs, and a new pool: each once, after the stop.
 fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
     let is_stopped = world.kube.daemons.get(&OURS).is_none_or(|daemon| daemon.replicas == 0);
@@ -136,6 +145,7 @@ pub(super) fn searches() -> Vec<Search> {
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
         one("a PG turns unusual", with_a_second_pool, pg_turns_unusual),
         Search { has_sick: true, ..one(DIES_ELSEWHERE, second_does_not_boot_again, second_dies) },
+        one("a scrub finds an error", example::replicated, scrub_finds_an_error),
         one("a pool is split", example::replicated, pool_is_split_or_created),
         operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
     ]
@@ -210,6 +220,11 @@ fn pg_that_is_merged_or_repaired_reverts_no_stop() {
 #[test]
 fn osd_that_dies_elsewhere_before_the_wipe_is_waited_for() {
     explored(&search(DIES_ELSEWHERE));
+}
+
+#[test]
+fn error_that_a_scrub_finds_leaves_no_osd_in_progress() {
+    explored(&search("a scrub finds an error"));
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub(super) const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "
 /// from any replica.
 pub(super) const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait", "forced_backfill"];
 
+/// States of a PG that is not missing any replica: a scrub found that replicas differ, or trimming failed.
+///
+/// They stay until a person repairs the PG. On other OSDs, they say nothing about an OSD's own data.
+pub(super) const FAULTY: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
+
 /// States of a PG with unknown content, or with objects that are known to be unavailable for now.
 const UNSOUND: [&str; 9] = [
     "down",
@@ -134,4 +139,12 @@ pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> b
 pub(super) fn only_moves(pg: &Pg) -> bool {
     pg.state.contains("active")
         && pg.state.iter().all(|word| HEALTHY.contains(&word.as_str()) || MOVING.contains(&word.as_str()))
+}
+
+/// Returns whether a PG has all its replicas where they are to be, and is unclean only by what a scrub or
+/// trimming found.
+pub fn is_only_faulty(pg: &Pg, ceph: &Ceph) -> bool {
+    let is_known = |word: &str| HEALTHY.contains(&word) || FAULTY.contains(&word);
+    let is_in_place = pg.state.contains("active") && pg.state.contains("clean") && pg.up == pg.acting;
+    is_in_place && has_all_replicas(pg, ceph) && pg.state.iter().all(|word| is_known(word))
 }

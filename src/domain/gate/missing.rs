@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::clean::{HEALTHY, MOVING, is_clean, state_text};
+use super::clean::{FAULTY, HEALTHY, MOVING, is_clean, state_text};
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::observation::{Ceph, Pg};
@@ -21,11 +21,6 @@ const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creati
 /// is not missing any, but it does not allow a wipe either.
 const ENDING: [&str; 7] =
     ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
-
-/// States of a PG on other OSDs that is not missing any replica.
-///
-/// They say nothing about the OSD's own data.
-const ELSEWHERE: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
 
 /// State of an unclean PG with respect to stopped OSDs.
 enum Verdict {
@@ -94,7 +89,7 @@ fn without(is_stopped: impl Fn(OsdId) -> bool, may_lack: bool, pg: &Pg, ceph: &C
         HEALTHY.contains(&word)
             || (one_missing && matches!(word, "undersized" | "degraded"))
             || (moves && MOVING.contains(&word))
-            || (!may_lack && ELSEWHERE.contains(&word))
+            || (!may_lack && FAULTY.contains(&word))
             || (ending && ENDING.contains(&word))
     };
     let knows = |ending| pg.state.iter().all(|word| is_known(word, ending));

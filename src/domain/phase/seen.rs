@@ -293,9 +293,13 @@ pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     // PGs without enough OSDs do not recover by waiting, but with the next new OSD.
     let is_short = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
+    // A PG that a scrub found faulty has its data on the new OSD, and stays so until a person repairs it. An
+    // old directory is kept until then: it may have the better replica.
+    let is_faulty = |pg: &Pg| !record.is_in_directory() && gate::is_only_faulty(pg, &seen.ceph);
+    let is_excused = |pg: &Pg| is_short(pg) || is_faulty(pg);
     let moves = record.gets_any_pgs();
     passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
-        && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_short, &seen.ceph)
+        && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_excused, &seen.ceph)
 }
 
 /// Returns the PGs that the OSD had, without those that an upmap of the balancer or of a person has moved

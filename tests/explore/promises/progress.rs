@@ -119,6 +119,11 @@ pub(crate) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Optio
     if let Next::Wait(Wait::Down { osd }) = decided {
         return Some(format!("P8: the pod of {osd} does not end, and the run waits for it without an end"));
     }
+    if let Next::Wait(Wait::ActiveClean { osd, .. }) = decided
+        && is_filled(&state.world, *osd)
+    {
+        return Some(format!("P8: {osd} has all its data, and the run waits for it without an end"));
+    }
     if let Some(broken) = super::batch::waits_for_quarantined(state, decided) {
         return Some(broken);
     }
@@ -149,6 +154,20 @@ fn only_its_own_missing(state: &State, osd: OsdId) -> bool {
         let complete = world.complete_set(id);
         placement.peered && placement.home.iter().all(|home| *home == osd || complete.contains(home))
     })
+}
+
+/// Returns whether an OSD is up and has all its data, and no PG of it is unclean by more than what a scrub
+/// found.
+fn is_filled(world: &World, osd: OsdId) -> bool {
+    let is_there = world.ceph.slots.get(&osd).is_some_and(|slot| slot.up && slot.is_in);
+    let may_stay = |unusual: &UnusualPg| *unusual == UnusualPg::Inconsistent;
+    let mut its = world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd));
+    is_there
+        && its.all(|(id, placement)| {
+            placement.peered
+                && world.complete_set(id).len() == placement.home.len()
+                && world.noise.unusual.get(id).is_none_or(may_stay)
+        })
 }
 
 /// Returns the OSDs that are to be migrated, were not started, and whose own gates are open.

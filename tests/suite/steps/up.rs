@@ -1,5 +1,6 @@
 //! From the finished new OSD to the closed record: Prepared, Starting, Settling, Settled.
 
+use chrono::TimeDelta;
 use osd_migrate::domain::inspection::{Evidence, KernelDisk};
 use osd_migrate::domain::osd::DeviceIdentity;
 
@@ -129,6 +130,39 @@ fn backfilling_osd_is_unfenced_and_waited_for_with_numbers() {
         world.plan(),
         Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes, .. }) if *bytes == 400 << 20
     );
+}
+
+#[test]
+fn osd_with_a_pg_that_a_scrub_found_faulty_is_finished() {
+    let with = |state: &str| unfenced(noin_lifted(World::booted(OSD))).reported().pg_state(0, state);
+    for fault in ["inconsistent", "failed_repair", "snaptrim_error"] {
+        check!(with(&format!("active+clean+{fault}")).plan(), Next::Save { why: Saving::Closing, .. });
+        check!(
+            with(&format!("active+clean+scrubbing+deep+inconsistent+{fault}")).plan(),
+            Next::Save { why: Saving::Closing, .. }
+        );
+        for other in ["active+undersized+degraded", "active+remapped+backfilling", "active+recovering"] {
+            check!(with(&format!("{other}+{fault}")).plan(), Next::Wait(Wait::ActiveClean { .. }));
+        }
+        let faulty = with(&format!("active+clean+{fault}"));
+        // The PG is not on the OSD yet, or lacks another replica.
+        for osd in [OSD, OsdId(2)] {
+            let lacks = faulty.clone().with(|w| w.pg(0).acting.retain(|other| *other != osd));
+            check!(lacks.plan(), Next::Wait(Wait::ActiveClean { .. }));
+        }
+        let behind = faulty.clone().with(|w| w.pg(0).degraded = 1);
+        check!(behind.plan(), Next::Wait(Wait::ActiveClean { .. }));
+        // The old directory may have the better replica.
+        let in_directory = faulty.with(|w| {
+            let onto = w.record(OSD).evidence.as_ref().unwrap().device.clone();
+            let path = "/data/osd0".to_owned();
+            w.record(OSD).strategy = osd_migrate::domain::ledger::Strategy::Directory { path, onto };
+            w.record(OSD).up_seen = Some((w.slot(OSD).up_from, w.seen.at));
+            w.seen.at += TimeDelta::minutes(1);
+        });
+        check!(in_directory.plan(), Next::Wait(Wait::ActiveClean { .. }));
+        assert_eq!(word(&in_directory.pg_state(0, "active+clean").plan()), Some("clear"));
+    }
 }
 
 #[test]
