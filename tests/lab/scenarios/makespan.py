@@ -17,7 +17,7 @@ HOSTS, PER_HOST = 3, 4
 LEGACY = HOSTS * PER_HOST
 MIB, GIB = 1 << 20, 1 << 30
 PGS = "128"  # 32 for each OSD, so that the OSDs have about the same amount of data
-OBJECTS, MEAN_KIB = 3800, 2048  # 7.4 GiB on each host, 1.2 to 2.8 GiB on each OSD
+OBJECTS, MEAN_KIB = 3800, 2048  # 7.4 GiB on each host: at least 1 GiB on each OSD
 # What makes recovery fast in a lab. All disks are one: without Ceph's own limits, one OSD would get all of it.
 RECOVERY = ["osd_recovery_sleep_hdd", "osd_recovery_sleep_hybrid", "osd_max_backfills", "osd_recovery_max_active"]
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--soak", "1s"]
