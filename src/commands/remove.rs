@@ -207,10 +207,14 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead.
 fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
-    if record.quarantine.is_some() && !record.is_dead_in(slot) {
-        return Some(format!(
-            "{osd} is quarantined after a failure. Let a run finish it first: osd-migrate -n NAMESPACE retry {osd}"
-        ));
+    match (&record.quarantine, record.is_dead_in(slot)) {
+        (None, _) => {}
+        (Some(_), true) => return None,
+        (Some(_), false) => {
+            return Some(format!(
+                "{osd} is quarantined after a failure. Let a run finish it first: osd-migrate -n NAMESPACE retry {osd}"
+            ));
+        }
     }
     match record.removal() {
         Some(removal) if removal.is_as_in(&wanted.of_fsid(record.old)) => None,
@@ -223,7 +227,6 @@ fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
                 removal.disk.code(),
             ))
         }
-        None if record.quarantine.is_some() => None,
         None => Some(format!(
             "{osd} is in progress, and gets another fsid. Request its removal when that is done: osd-migrate -n \
              NAMESPACE status"

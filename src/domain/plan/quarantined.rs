@@ -57,13 +57,13 @@ pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
         is_dead_and_unwanted(record, request, view).then_some((record, request))
     })?;
     let (mut record, at, osd) = (record.clone(), view.seen.at, record.osd);
-    record.strategy = Strategy::Removal(Removal {
-        directory: view.daemon(osd).and_then(|daemon| daemon.data_dir.clone()),
-        ..Removal::by(request)
-    });
+    let daemon = view.daemon(osd)?;
+    record.strategy =
+        Strategy::Removal(Removal { directory: daemon.data_dir.clone(), ..Removal::by(request) });
     record.note_dead(at);
-    record.quarantine = None;
-    (record.saved_at, record.blocked_since, record.restarts) = (Some(at), None, 0);
+    (record.quarantine, record.closing, record.restarts) = (None, false, 0);
+    (record.saved_at, record.blocked_since) = (Some(at), None);
+    record.deployment.clone_from(&daemon.uid);
     let why = Saving::DiskLeft { why: "the OSD is dead".to_owned() };
     record.milestones.push((why.code().to_owned(), at));
     Some(Next::Save { ledger: view.ledger.with(record), osd: Some(osd), why })
@@ -72,15 +72,20 @@ pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
 /// Returns whether the old OSD is down or destroyed, no PG needs it, and it can be removed as requested.
 fn is_dead_and_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> bool {
     let osd = record.osd;
-    let is_as_recorded = |removal: &Removal| removal.is_as_in(request) && !removal.dead;
+    // Quarantined as a dead OSD, it goes on when a person has requested it again.
+    let is_new = |removal: &Removal| {
+        let since = record.quarantine.as_ref().map(|quarantine| quarantine.since);
+        !removal.dead || request.since > since
+    };
     let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
     let removable = gate::first_of([
         gate::removable(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
+        gate::node_answers(osd, view.seen),
         gate::emptied(osd, &view.seen.ceph),
     ]);
     view.selects_to_remove(osd)
-        && record.removal().is_none_or(is_as_recorded)
+        && record.removal().is_none_or(is_new)
         && view.slot(osd).is_some_and(|slot| record.is_dead_in(slot))
         && !view.seen.kube.node_jobs.iter().any(is_at_work)
         && removable == Gate::Open

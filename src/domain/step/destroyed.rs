@@ -1,6 +1,8 @@
 //! Steps of a destroyed OSD until its device is wiped: rebuild, registration, and ids that ceph-volume took
 //! by mistake.
 
+use chrono::{DateTime, Utc};
+
 use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition};
 use crate::domain::batch;
@@ -137,7 +139,11 @@ impl Step<'_> {
         };
         let ceph = &self.view.seen.ceph;
         let is_short = ceph.pgs.get(id).is_some_and(|pg| gate::is_short_of_osds(pg, ceph));
-        let may_return = |slot: &Slot| !slot.up && slot.state == SlotState::Exists;
+        // Before the stop all PGs were clean without those that were down by then.
+        let is_recent = |since: DateTime<Utc>| self.record.down_since.is_none_or(|stopped| since >= stopped);
+        let may_return = |slot: &Slot| {
+            !slot.up && slot.state == SlotState::Exists && slot.down_since.is_none_or(is_recent)
+        };
         let heals = || !is_short || ceph.slots.values().any(may_return);
         !gate::served(self.record, ceph).contains(id) && heals()
     }

@@ -34,6 +34,10 @@ pub const MAX_REVERTS: u32 = 2;
 /// Ceph heals without the OSD after the first one, so nothing gets worse by waiting for a reboot of the node.
 const STOPS: i32 = 2;
 
+/// Minutes that the pod has at least: a pod that ends as it should has 30 s by default, and some a few
+/// minutes.
+const STOP_MINUTES: i64 = 10;
+
 /// Minutes that a gate may block an OSD between its intent and its stop.
 ///
 /// Then the preparations for the stop (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
@@ -320,7 +324,7 @@ impl Step<'_> {
     ///
     /// The other OSDs must not wait for it. It serves again as soon as a pod can start.
     fn give_up_stop(&self) -> Option<Next> {
-        let limit = self.view.policy.limits.noout * STOPS;
+        let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
         let is_late = self.facts.pod && !self.facts.dead && self.down_for() >= limit;
         (!passes(Guard::StopHasALimit, !is_late)).then(|| {
             let minutes = self.down_for().num_minutes();

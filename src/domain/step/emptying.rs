@@ -157,7 +157,14 @@ impl Step<'_> {
     ///
     /// That includes one whose id is purged: its Deployment or its pod may still exist.
     fn stopped_sibling(&self) -> Option<OsdId> {
-        let is_stopped = |record: &Record| record.stop_intended_at.is_some() || record.is_committed();
+        // An earlier stop of a dead OSD may have been reverted. Nothing depends on when it is stopped again.
+        let is_dead = |record: &Record| {
+            let daemon = self.view.daemon(record.osd);
+            record.is_of_dead() && daemon.is_some_and(|daemon| daemon.stopped_by.is_none())
+        };
+        let is_stopped = |record: &Record| {
+            (record.stop_intended_at.is_some() || record.is_committed()) && !is_dead(record)
+        };
         let first = |record: &&Record| !passes(Guard::OneStopAtATime, !is_stopped(record));
         self.others_leaving().find(first).map(|record| record.osd)
     }

@@ -16,8 +16,8 @@ use crate::domain::view::View;
 /// Returns whether an OSD is out, or has CRUSH weight 0, because osd-migrate emptied it.
 pub(crate) fn is_marked_out(record: &Record, view: View<'_>) -> bool {
     let Some(slot) = view.slot(record.osd).filter(|_| record.is_marked_out()) else { return false };
-    // A dead OSD that is removed was emptied in either way.
-    let may_be_out = !record.is_removal() || record.is_of_dead();
+    // A dead OSD that is removed was emptied in either way, and once it is destroyed, nothing is restored.
+    let may_be_out = !record.is_removal() || (record.is_of_dead() && slot.fsid == Some(record.old));
     let is_out = may_be_out && record.reweight > Weight(0) && !slot.is_in && is_its(record, slot.fsid);
     is_out || (record.is_removal() && is_weightless(record, slot))
 }

@@ -217,10 +217,13 @@ fn osd_that_died_while_it_was_emptied_is_removed_once_its_data_is_restored() {
     let quarantined = dead.minutes_later(15).saved("quarantine");
     assert_ne!(word(&quarantined.plan()), Some("disk-left"), "its PGs need it");
     let restored = quarantined.with(heal);
+    let lost = restored.clone().with(lose_its_node);
+    assert_ne!(word(&lost.plan()), Some("disk-left"), "its pod may still run");
     let other = |w: &mut World| {
         w.seen.kube.requests.removals.get_mut(&OSD).unwrap().disk = DiskAfter::Leave;
     };
-    assert_ne!(word(&restored.clone().with(other).plan()), Some("disk-left"), "another request");
+    let left = restored.clone().with(other).saved("disk-left");
+    assert_eq!(left.ledger.records[&OSD].removal().unwrap().disk, DiskAfter::Leave, "the last request");
     let goes_on = restored.saved("disk-left");
     let record = &goes_on.ledger.records[&OSD];
     assert!(record.quarantine.is_none() && record.is_of_dead() && !record.closing);
@@ -257,8 +260,14 @@ fn dead_osd_in_quarantine_is_removed_if_a_person_requests_it() {
     let revived = removal.clone().up(OSD);
     assert!(takes_in(&revived.plan()), "{:#?}", revived.plan());
     let kept = removal.with(|w| w.seen.kube.requests.removals.clear());
-    assert_eq!(word(&kept.clone().plan()), Some("quarantine"));
-    assert!(takes_in(&kept.saved("quarantine").up(OSD).plan()));
+    let kept = kept.saved("quarantine");
+    assert!(takes_in(&kept.clone().up(OSD).plan()));
+    // Requested again, it is removed.
+    let again = requested(kept.minutes_later(1));
+    assert!(!is_removed(&again), "a request without a time is not known to be new");
+    assert!(is_removed(&again.with(|w| {
+        w.seen.kube.requests.removals.get_mut(&OSD).unwrap().since = Some(w.seen.at);
+    })));
 }
 
 #[test]
@@ -288,6 +297,17 @@ fn destroyed_osd_in_quarantine_is_purged_if_a_person_requests_it() {
     });
     assert_ne!(word(&requested.plan()), Some("disk-left"), "its PGs lack a replica");
     let healed = requested.with(heal).with(|w| w.slot(OSD).is_in = false);
-    let removal = healed.saved("disk-left");
-    check!(removal.plan(), Next::Do(Act::Ceph(CephAct::Purge { osd: OSD, .. })));
+    check!(healed.clone().saved("disk-left").plan(), Next::Do(Act::Ceph(CephAct::Purge { osd: OSD, .. })));
+    // With its id kept, it stays destroyed and out, and its record closes.
+    let keeps_id = |w: &mut World| w.seen.kube.requests.removals.get_mut(&OSD).unwrap().keep_id = true;
+    let kept = healed.with(keeps_id).saved("disk-left");
+    check!(kept.clone().plan(), Next::Do(Act::Kube(KubeAct::DropDeployment { osd: OSD, .. })));
+    let dropped = kept.with(|w| {
+        w.seen.kube.daemons.remove(&OSD);
+        w.seen.kube.requests.removals.clear();
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+        w.seen.kube.fence = None;
+    });
+    let closing = dropped.saved("unfenced").saved("removed").cleaned_up(OSD);
+    assert_eq!(word(&closing.plan()), Some("closed"));
 }
