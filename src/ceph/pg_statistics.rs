@@ -126,16 +126,17 @@ impl Kept {
     /// Takes the statistics of the unclean PGs, if all other PGs were clean before, and are by the counts.
     ///
     /// Returns whether it did.
-    pub(super) fn takes(&mut self, counts: &Counts, unclean: &BTreeMap<PgId, Pg>) -> bool {
+    pub(super) fn takes(&mut self, counts: &Counts, unclean: BTreeMap<PgId, Pg>) -> bool {
         let is_known = |(id, pg): (&PgId, &Pg)| self.pgs.contains_key(id) && !gate::is_clean(pg);
         let is_rest_clean = self.unclean.iter().all(|id| unclean.contains_key(id));
         if unclean.len() != counts.unclean || !is_rest_clean || !unclean.iter().all(is_known) {
             return false;
         }
-        if !unclean.is_empty() {
-            self.pgs.extend(unclean.iter().map(|(id, pg)| (id.clone(), pg.clone())));
-        }
         self.unclean = unclean.keys().cloned().collect();
+        // A change would copy all PGs if an observation still shares them.
+        if !unclean.is_empty() {
+            self.pgs.extend(unclean);
+        }
         self.age += 1;
         true
     }

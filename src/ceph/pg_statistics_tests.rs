@@ -71,35 +71,28 @@ impl Cluster {
         let event = self.random.u32(..16);
         let osd = OsdId(self.random.u32(..6));
         match event {
-            12 => {
+            0 | 12 => {
                 self.epoch += 1;
-                if let Some(slot) = self.slots.get_mut(&osd) {
-                    (slot.up, slot.down_at) = (false, Epoch(self.epoch));
-                }
+                let Some(slot) = self.slots.get_mut(&osd) else { return };
+                slot.up = event == 0;
+                *(if slot.up { &mut slot.up_from } else { &mut slot.down_at }) = Epoch(self.epoch);
                 return;
             }
-            13..15 => return self.pgs.values_mut().for_each(|pg| pg.reported_epoch = Epoch(self.epoch)),
+            13 | 14 => return self.pgs.values_mut().for_each(|pg| pg.reported_epoch = Epoch(self.epoch)),
             _ => {}
         }
         let Some(pg) = self.pgs.get_mut(&id(number)) else { return };
         match event {
-            0 => {
-                self.epoch += 1;
-                if let Some(slot) = self.slots.get_mut(&osd) {
-                    (slot.up, slot.up_from) = (true, Epoch(self.epoch));
-                }
-                return;
-            }
             1 => (pg.state, pg.degraded) = (words("active+undersized+degraded"), 7),
             2 => {
                 (pg.state, pg.misplaced) = (words("active+remapped+backfilling"), 5);
                 pg.up = osds([0, 1, 3]);
             }
-            15 => (pg.up, pg.acting) = (osds([0, 2, 3]), osds([0, 2, 3])),
             3 => (pg.objects, pg.bytes) = (pg.objects + 1, pg.bytes + 100),
             4 => {
                 (pg.state, pg.degraded, pg.misplaced) = (words("active+clean+scrubbing+deep"), 0, 0);
             }
+            15 => (pg.up, pg.acting) = (osds([0, 2, 3]), osds([0, 2, 3])),
             _ => {
                 (pg.state, pg.degraded, pg.misplaced) = (words("active+clean"), 0, 0);
                 pg.acting = pg.up.clone();
@@ -130,7 +123,7 @@ impl Cluster {
         let counts = self.counts();
         let suffices = !kept.is_old()
             && kept.may_suffice(&counts, &self.slots)
-            && kept.takes(&counts, &self.in_states(&counts.words));
+            && kept.takes(&counts, self.in_states(&counts.words));
         if suffices { (kept, true) } else { (self.look(Some(kept)).0, false) }
     }
 }
@@ -245,9 +238,9 @@ fn pg_that_became_unclean_between_counts_and_list_needs_all_states() {
     cluster.pgs.insert(id(3), pg("active+degraded", 11));
     let counts = cluster.counts();
     cluster.pgs.insert(id(4), pg("active+degraded", 11));
-    assert!(!kept.takes(&counts, &cluster.in_states(&counts.words)));
+    assert!(!kept.takes(&counts, cluster.in_states(&counts.words)));
     cluster.pgs.insert(id(3), pg("active+clean", 12));
-    assert!(kept.takes(&counts, &cluster.in_states(&counts.words)), "one for another: both are known");
+    assert!(kept.takes(&counts, cluster.in_states(&counts.words)), "one for another: both are known");
     assert!(gate::is_clean(&kept.pgs()[&id(3)]) && !gate::is_clean(&kept.pgs()[&id(4)]));
 }
 

@@ -64,7 +64,7 @@ impl Ceph {
         };
         let Some(counts) = counts.filter(|counts| kept.may_suffice(counts, slots)) else { return Ok(false) };
         let unclean = self.in_states(&counts.words).await?;
-        Ok(kept.takes(&counts, &unclean))
+        Ok(kept.takes(&counts, unclean))
     }
 
     /// Reads states and OSDs of all PGs, and the statistics of those that are not clean, or of all of them.

@@ -8,6 +8,7 @@ use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::policy::{Empty, Limits, Policy};
 use osd_migrate_core::sim::{Around, Disturbance, Happening, World, example};
 
+use super::removal::{removes, request};
 use super::search::Search;
 use super::{OURS, agents, deaths_of, explored, needs, nothing};
 
@@ -53,12 +54,6 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// Returns that a person requests the removal of the OSD, or withdraws that.
-fn request(world: &World) -> Happening {
-    let is_requested = world.kube.requests.removals.contains_key(&OURS);
-    if is_requested { Happening::PersonKeeps(OURS) } else { Happening::PersonRequests(OURS) }
-}
-
 /// Returns the death of the OSD while it is out, and then the request of its removal.
 fn death_and_request(world: &World) -> Vec<Happening> {
     match world.ceph.slots.get(&OURS) {
@@ -78,10 +73,6 @@ fn failure_and_request(world: &World) -> Vec<Happening> {
         (true, true) => vec![Happening::Noise(Disturbance::AgentsFail(node))],
         (true, false) => vec![request(world)],
     }
-}
-
-fn removes() -> Policy {
-    Policy { removals: true, ..Policy::default() }
 }
 
 /// Returns the policy of a run that removes OSDs, and gives up at once an OSD that is down.

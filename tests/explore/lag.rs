@@ -36,9 +36,9 @@ pub(super) const ON_A_PVC: &str = "a view lags, a PVC is recreated";
 /// How a runner's view may lag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lags {
-    /// Not at all.
+    /// The view never lags.
     Never,
-    /// What a partial observation does not read is old.
+    /// Parts that a partial observation does not read are old.
     Parts,
     /// The osdmap is older than PGs and health: its epoch moved between the reads.
     Map,

@@ -36,7 +36,7 @@ const SPARE: OsdId = OsdId(3);
 const PARTNER: OsdId = OsdId(1);
 
 /// Returns the policy of a run that removes OSDs.
-fn removes() -> Policy {
+pub(super) fn removes() -> Policy {
     Policy { removals: true, ..Policy::default() }
 }
 
@@ -58,7 +58,7 @@ fn shut(name: &'static str, world: fn() -> World) -> Search {
 }
 
 /// Returns what a person does with the request.
-fn request(world: &World) -> Happening {
+pub(super) fn request(world: &World) -> Happening {
     let is_there = world.kube.requests.removals.contains_key(&OURS);
     if is_there { Happening::PersonKeeps(OURS) } else { Happening::PersonRequests(OURS) }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Move {
     Keep,
     /// A runner has read the osdmap, and not yet the PGs.
     ReadMap,
-    /// What a runner does that decides by parts.
+    /// A save or an act of a runner that decides by parts.
     ByParts(Shared<Next>),
     /// A decision of a runner that is frozen before it acts.
     Freeze,

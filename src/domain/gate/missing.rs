@@ -50,7 +50,7 @@ pub(super) fn only_ours_missing(
 ) -> Gate {
     let mut unknown = Gate::Open;
     let is_stopped = |osd: OsdId| osd == stopped || beside.contains_key(&osd);
-    // What is wrong with its own PGs comes first: only for them does it matter whether its data is kept.
+    // PGs of the OSD come first: whether its data is kept matters only for them.
     let own = pgs.iter().filter_map(|id| ceph.pgs.get_key_value(id));
     let others = ceph.pgs.iter().filter(|(id, pg)| !is_clean(pg) && !pgs.contains(*id));
     for (id, pg) in own.chain(others).filter(|(_, pg)| !is_clean(pg)) {

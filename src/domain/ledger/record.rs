@@ -175,6 +175,15 @@ impl Record {
         !slot.up && !self.is_new() && (slot.fsid == Some(self.old) || is_destroyed)
     }
 
+    /// Notes what was reached, at the time of the save.
+    ///
+    /// A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
+    pub fn note_milestone(&mut self, code: &str, at: DateTime<Utc>) {
+        self.saved_at = Some(at);
+        self.milestones.pop_if(|(last, _)| last == code);
+        self.milestones.push((code.to_owned(), at));
+    }
+
     /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.
     pub fn note_dead(&mut self, at: DateTime<Utc>) {
         if let Strategy::Removal(removal) = &mut self.strategy {

@@ -62,10 +62,10 @@ pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
         Strategy::Removal(Removal { directory: daemon.data_dir.clone(), ..Removal::by(request) });
     record.note_dead(at);
     (record.quarantine, record.closing, record.restarts) = (None, false, 0);
-    (record.saved_at, record.blocked_since) = (Some(at), None);
+    record.blocked_since = None;
     record.deployment.clone_from(&daemon.uid);
     let why = Saving::DiskLeft { why: "the OSD is dead".to_owned() };
-    record.milestones.push((why.code().to_owned(), at));
+    record.note_milestone(why.code(), at);
     Some(Next::Save { ledger: view.ledger.with(record), osd: Some(osd), why })
 }
 

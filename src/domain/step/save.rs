@@ -7,13 +7,8 @@ use crate::domain::next::{Next, Saving};
 impl Step<'_> {
     pub(super) fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
         let mut record = self.record.clone();
-        record.saved_at = Some(self.view.seen.at);
         change(&mut record);
-        // A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
-        if record.milestones.last().is_some_and(|(last, _)| last == why.code()) {
-            record.milestones.pop();
-        }
-        record.milestones.push((why.code().to_owned(), self.view.seen.at));
+        record.note_milestone(why.code(), self.view.seen.at);
         Next::Save { ledger: self.view.ledger.with(record), osd: Some(self.record.osd), why }
     }
 

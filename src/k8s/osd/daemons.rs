@@ -59,8 +59,8 @@ pub(crate) fn daemons(
                 nodes.extend(pod.node.clone().map(|node| (osd, node)));
                 daemon.pods.push(pod);
             }
-            // Its Deployment was deleted. On a node that does not answer, the pod stays for days, and its id
-            // says that it is no other OSD's.
+            // The Deployment was deleted. On a node that does not answer, the pod stays for days. The id says
+            // that it is no other OSD's.
             None if is_deleted && osd.is_some() => {}
             None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
         }

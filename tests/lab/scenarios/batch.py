@@ -8,7 +8,7 @@ import random
 
 from . import kills, sick
 from .forecast import HOLE
-from .replicas import Background
+from .replicas import Background, entries
 
 HOST = [0, 3, 6, 9]  # OSDs of h1
 # Three of twelve OSDs have about a quarter of the data.
@@ -44,15 +44,21 @@ class Down(Background):
     def run(self):
         try:
             while not self.ended.wait(0.2):
-                dump = self.session.read("osd dump")
-                self.down.add(frozenset(slot["osd"] for slot in dump["osds"] if not slot["up"]))
-                sizes = {str(pool["pool"]): pool["size"] for pool in dump["pools"]}
-                stats = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])
-                pgs = stats["pg_stats"] if isinstance(stats, dict) else stats
-                self.lacking = max(self.lacking, *(lacking(pg, sizes) for pg in pgs))
+                down, lacks, _ = down_and_lacking(self.session)
+                self.down.add(down)
+                self.lacking = max(self.lacking, lacks)
                 self.samples += 1
         except Exception as why:  # noqa: BLE001 - the scenario reports it
             self.trouble = why
+
+
+def down_and_lacking(session):
+    """Returns the OSDs that are down, the most replicas that a PG lacks, and the PGs."""
+    dump = session.read("osd dump")
+    sizes = {str(pool["pool"]): pool["size"] for pool in dump["pools"]}
+    pgs = entries(session.read("pg dump", "mgr", dumpcontents=["pgs"]))
+    down = frozenset(slot["osd"] for slot in dump["osds"] if not slot["up"])
+    return down, max(lacking(pg, sizes) for pg in pgs), pgs
 
 
 def lacking(pg, sizes):

@@ -11,6 +11,8 @@ import random
 import re
 import time
 
+from .replicas import entries
+
 POOLS = {"three": ["replicated"], "two": ["replicated"], "coded": ["erasure", "k2m1"]}
 MIB = 1 << 20
 HOLE = 0x7FFFFFFF
@@ -199,8 +201,7 @@ def hosts(world):
 
 
 def pg_stats(world, what):
-    stats = world.ceph("pg", "dump", what)
-    return stats["pg_stats"] if isinstance(stats, dict) else stats
+    return entries(world.ceph("pg", "dump", what))
 
 
 def up_sets(world):

@@ -10,7 +10,8 @@ import json
 import time
 
 from . import empty
-from .batch import lacking
+from .batch import down_and_lacking
+from .forecast import pg_stats
 from .replicas import STATISTICS, Watch, trim
 
 HOSTS, PER_HOST = 3, 4
@@ -24,7 +25,7 @@ RUN = ["run", "--confirm", "yes-really-migrate-osds", "--soak", "1s"]
 
 
 class Downs(Watch):
-    """A thread that counts the bytes that move, the OSDs that are down, and the replicas that a PG lacks."""
+    """A thread that reads which OSDs are down, how many replicas PGs lack, and how many bytes move."""
 
     def __init__(self):
         super().__init__(osd=None)
@@ -32,13 +33,10 @@ class Downs(Watch):
 
     def sample(self):
         """Returns the OSDs that are down."""
-        dump = self.session.read("osd dump")
-        sizes = {str(pool["pool"]): pool["size"] for pool in dump["pools"]}
-        stats = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])
-        pgs = stats["pg_stats"] if isinstance(stats, dict) else stats
+        down, lacks, pgs = down_and_lacking(self.session)
         self.count_moved(pgs)
-        self.most_lacking = max(self.most_lacking, *(lacking(pg, sizes) for pg in pgs))
-        return frozenset(slot["osd"] for slot in dump["osds"] if not slot["up"])
+        self.most_lacking = max(self.most_lacking, lacks)
+        return down
 
 
 def run(world):
@@ -65,9 +63,8 @@ def run(world):
 
 def data_of_osds(world):
     """Returns the bytes of the PGs of each OSD."""
-    stats = world.ceph("pg", "dump", "pgs")
     data = dict.fromkeys(range(LEGACY), 0)
-    for pg in stats["pg_stats"] if isinstance(stats, dict) else stats:
+    for pg in pg_stats(world, "pgs"):
         for osd in pg["acting"]:
             data[osd] += pg["stat_sum"]["num_bytes"]
     return data

@@ -62,8 +62,7 @@ class Watch(Background):
         slot = slots.get(self.osd, ABSENT)
         # The question before the statistics: a PG that names the OSD now also named it then, or came later.
         status, answer, _ = self.session.send("mgr", "osd safe-to-destroy", ids=[str(self.osd)])
-        stats = self.session.read("pg dump", "mgr", dumpcontents=["pgs"])
-        pgs = stats["pg_stats"] if isinstance(stats, dict) else stats
+        pgs = entries(self.session.read("pg dump", "mgr", dumpcontents=["pgs"]))
         names = {pg["pgid"]: pg for pg in pgs if self.osd in pg["up"] + pg["acting"]}
         held = sum(self.part(pg, "num_bytes") for pg in names.values() if self.osd in pg["acting"])
         self.count_moved(pgs)
@@ -107,6 +106,11 @@ class Watch(Background):
         return time.monotonic() - self.began
 
 
+def entries(answer):
+    """Returns the PGs of an answer to `pg dump`: a list, or an object with the list, by release."""
+    return answer["pg_stats"] if isinstance(answer, dict) else answer
+
+
 def lacks(pg):
     """Returns whether a PG reports that it lacks a replica, or a part of one.
 
@@ -137,8 +141,7 @@ def whole_logs(world):
     They are recovered from the log instead of a backfill: their new OSDs are acting before they have the
     data, and the PGs are degraded until then.
     """
-    pgs = world.ceph("pg", "dump", "pgs")
-    pgs = pgs["pg_stats"] if isinstance(pgs, dict) else pgs
+    pgs = entries(world.ceph("pg", "dump", "pgs"))
     return [pg["pgid"] for pg in pgs if pg["stat_sum"]["num_objects"] and pg["log_start"] == "0'0"]
 
 
