@@ -142,14 +142,16 @@ mod tests {
     #[tokio::test]
     async fn rebuild_without_proof_or_in_another_cluster_is_refused() {
         let root = tempfile::tempdir().unwrap();
-        let host = host(root.path());
-        let report = agent(&request("n1"), &host).await;
+        let first = host(root.path());
+        let report = agent(&request("n1"), &first).await;
         assert!(matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("no proof")));
-        let conf = fs::read_to_string(&host.ceph_conf).unwrap();
+        let conf = fs::read_to_string(&first.ceph_conf).unwrap();
         assert!(conf.contains("mon_host = [v2:10.0.0.1:3300,v1:10.0.0.1:6789]\n"), "{conf}");
         let mut other = request("n1");
         other.cluster = "6f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap();
-        let report = agent(&other, &host).await;
+        // A command of another test may have inherited the lock of the first agent.
+        let second = Host { state: root.path().join("second"), ..first };
+        let report = agent(&other, &second).await;
         assert!(
             matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("is of cluster 5f38"))
         );
