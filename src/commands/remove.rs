@@ -163,8 +163,8 @@ fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -
     if let Some(why) = ledger.records.get(&osd).and_then(|record| held_by(record, slot, wanted)) {
         return Err(why);
     }
-    let record = ledger.records.get(&osd).filter(|record| record.is_dead_in(slot));
-    let fsid = record.map_or_else(|| fsid_of(osd, slot), |record| Ok(record.old))?;
+    let dead = ledger.records.get(&osd).and_then(|record| record.dead_in(slot));
+    let fsid = dead.map_or_else(|| fsid_of(osd, slot), Ok)?;
     let place = gate::fits_place(osd, wanted.disk, seen);
     let gate = gate::first_of([gate::removable(osd, wanted.keep_id, seen), place]);
     if let Gate::Shut(reason) | Gate::Unknown(reason) = gate {
@@ -207,7 +207,7 @@ fn fsid_of(osd: OsdId, slot: &Slot) -> Result<OsdFsid, String> {
 /// A removal that has begun by an equal request is no error. Nor is that of a quarantined OSD that is dead.
 fn held_by(record: &Record, slot: &Slot, wanted: &Wanted) -> Option<String> {
     let osd = record.osd;
-    match (&record.quarantine, record.is_dead_in(slot)) {
+    match (&record.quarantine, record.dead_in(slot).is_some()) {
         (None, _) => {}
         (Some(_), true) => return None,
         (Some(_), false) => {
@@ -384,5 +384,12 @@ pub(super) mod tests {
         record.down_since = Some(found.at);
         let old = record.old;
         assert_eq!(wiped(osd, &ledger, &found).unwrap().fsid, old);
+        // Recreated, and down again, it is requested by its new fsid.
+        let new = "01d00000-0000-0000-0000-000000000007".parse().unwrap();
+        let slot = found.ceph.slots.get_mut(&osd).unwrap();
+        (slot.fsid, slot.state) = (Some(new), SlotState::Exists);
+        assert!(wiped(osd, &ledger, &found).unwrap_err().contains("is quarantined"), "another client's");
+        ledger.records.get_mut(&osd).unwrap().issued.insert(new);
+        assert_eq!(wiped(osd, &ledger, &found).unwrap().fsid, new);
     }
 }

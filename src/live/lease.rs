@@ -48,6 +48,14 @@ impl PodLease {
         let times = Arc::new(Mutex::new(times));
         Self { k8s, me: own.map(Holder::of), times, renewal: JoinSet::new() }
     }
+
+    /// Renews the Lease from now on, in the background.
+    fn held(&mut self, me: Holder, now: DateTime<Utc>) -> Tenure {
+        locked(&self.times).held = now;
+        self.renewal = JoinSet::new();
+        self.renewal.spawn(renew(Arc::clone(&self.k8s), me, Arc::clone(&self.times)));
+        Tenure::Mine
+    }
 }
 
 fn locked(times: &Mutex<Times>) -> MutexGuard<'_, Times> {
@@ -92,11 +100,10 @@ impl crate::ports::Lease for PodLease {
             Err(error) => return Err(kube_failure(error)),
         };
         Ok(match outcome {
-            LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
-                locked(&self.times).held = now;
-                self.renewal = JoinSet::new();
-                self.renewal.spawn(renew(Arc::clone(&self.k8s), me.clone(), Arc::clone(&self.times)));
-                Tenure::Mine
+            LeaseOutcome::Mine => self.held(me.clone(), now),
+            LeaseOutcome::TakenOver { from } => {
+                tracing::info!("acquired the Lease of {from}");
+                self.held(me.clone(), now)
             }
             LeaseOutcome::OwnedByLiveJob { job, pod } => Tenure::Other(format!(
                 "Job {job} is already running (pod {pod}): leaving the work to that Job"
@@ -104,9 +111,10 @@ impl crate::ports::Lease for PodLease {
             LeaseOutcome::WaitForOldPod { pod, .. } => {
                 Tenure::Wait(format!("waiting until pod {pod} of an earlier run has ended"))
             }
-            LeaseOutcome::OldRunnerNodeLost { pod, node, command } => Tenure::Wait(format!(
-                "pod {pod} of an earlier run may still be running on node {node}, which is not Ready. If the \
-                 node is switched off, delete the pod: {command}"
+            LeaseOutcome::OldRunnerNodeLost { pod, node, until, command } => Tenure::Wait(format!(
+                "node {node} of pod {pod} of an earlier run is not Ready: waiting until {}. To continue at \
+                 once, if the node is switched off: {command}",
+                until.format("%H:%M:%SZ")
             )),
         })
     }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::guard::Guard;
-use osd_migrate_core::domain::observation::SlotState;
+use osd_migrate_core::domain::observation::{Slot, SlotState};
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::policy::{Empty, Limits, Policy};
 use osd_migrate_core::sim::{Around, Disturbance, Happening, World, example};
@@ -17,6 +17,7 @@ pub(super) const FROZEN: &str = "emptied, a late freeze and a fault";
 pub(super) const NO_PLACE: &str = "to be emptied, and no place for its data";
 pub(super) const DIES: &str = "emptied, dies, and is to be removed";
 const DESTROYED: &str = "destroyed, its agents fail, and it is to be removed";
+const NEVER_UP: &str = "recreated, never up, and is to be removed";
 pub(super) const KEPT: &str = "its removal is withdrawn, and it is migrated";
 pub(super) const FULL: &str = "emptied, a late freeze, and the others are full";
 
@@ -75,6 +76,17 @@ fn failure_and_request(world: &World) -> Vec<Happening> {
     }
 }
 
+/// Returns that the daemon of a recreated OSD never comes up, and then the request of its removal.
+fn never_up_and_request(world: &World) -> Vec<Happening> {
+    let is_new = |slot: &Slot| slot.state == SlotState::New && !slot.up;
+    let is_recreated = world.ceph.slots.get(&OURS).is_some_and(is_new);
+    match (is_recreated, world.noise.init_fails.is_empty()) {
+        (false, _) => Vec::new(),
+        (true, true) => vec![Happening::Noise(Disturbance::InitFails(OURS))],
+        (true, false) => vec![request(world)],
+    }
+}
+
 /// Returns the policy of a run that removes OSDs, and gives up at once an OSD that is down.
 ///
 /// So it quarantines a recreated OSD before its daemon is up, too.
@@ -105,6 +117,11 @@ pub(super) fn searches() -> Vec<Search> {
         Search { freezes_late: true, ..Search::new(FULL, spare, full, (1, 1, 0)) },
         Search { policy: at_once, has_sick: true, ..Search::new(DIES, spare, death_and_request, (3, 0, 0)) },
         Search { policy: removes, ..Search::new(DESTROYED, spare, failure_and_request, (3, 0, 0)) },
+        Search {
+            policy: at_once,
+            has_sick: true,
+            ..Search::new(NEVER_UP, spare, never_up_and_request, (3, 0, 0))
+        },
         Search { policy: removes, ..Search::new(KEPT, spare, |world| vec![request(world)], (2, 0, 0)) },
     ]
 }
@@ -165,6 +182,11 @@ fn emptied_osd_keeps_its_data_although_a_runner_freezes() {
 #[test]
 fn osd_that_dies_while_it_is_emptied_is_removed_on_request() {
     explored(&search(DIES));
+}
+
+#[test]
+fn recreated_osd_that_never_comes_up_is_removed_on_request() {
+    explored(&search(NEVER_UP));
 }
 
 #[test]

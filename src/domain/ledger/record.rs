@@ -169,10 +169,25 @@ impl Record {
         self.removal().is_some_and(|removal| removal.dead)
     }
 
-    /// Returns whether the slot holds the old OSD, and it is down, or was destroyed for the record.
-    pub fn is_dead_in(&self, slot: &Slot) -> bool {
-        let is_destroyed = slot.state == SlotState::Destroyed && self.is_committed();
-        !slot.up && !self.is_new() && (slot.fsid == Some(self.old) || is_destroyed)
+    /// Returns the fsid by which the dead OSD in the slot is removed; `None` if it is up, or another one.
+    ///
+    /// It is the old OSD, which was perhaps destroyed for the record, or the new one.
+    pub fn dead_in(&self, slot: &Slot) -> Option<OsdFsid> {
+        let is_old = |fsid: OsdFsid| !self.is_new() && fsid == self.old;
+        let is_its = |fsid: &OsdFsid| is_old(*fsid) || self.is_registered_as(*fsid);
+        match slot.fsid {
+            _ if slot.up => None,
+            Some(fsid) => Some(fsid).filter(is_its),
+            None if slot.state == SlotState::Destroyed && !self.is_new() && self.is_committed() => {
+                Some(self.old)
+            }
+            None => None,
+        }
+    }
+
+    /// Returns whether the fsid is that of the new OSD, or one that an agent issued for it.
+    pub fn is_registered_as(&self, fsid: OsdFsid) -> bool {
+        self.new == Some(fsid) || self.issued.contains(&fsid)
     }
 
     /// Notes what was reached, at the time of the save.

@@ -23,14 +23,6 @@ pub enum Halt {
         /// record named by the mark
         record: RecordId,
     },
-    /// The id vanished, and osd-migrate did not purge it.
-    #[strum(serialize = "id-purged-externally")]
-    PurgedExternally {
-        /// vanished OSD
-        osd: OsdId,
-        /// old fsid of the OSD
-        old: OsdFsid,
-    },
     /// The old data could not be wiped safely in time.
     #[strum(serialize = "wipe-blocked-too-long")]
     UnsafeToWipe {
@@ -102,12 +94,6 @@ impl fmt::Display for Halt {
                  Nothing was changed. Restore the ConfigMap osd-migrate-ledger in namespace NAMESPACE. Or remove the mark, if the \
                  OSD is to run as it is: {}",
                 mark_off(place)
-            ),
-            Self::PurgedExternally { osd, old } => write!(
-                f,
-                "another client purged {osd} during its migration. If no other OSD is to have this id, register it again, then \
-                 run again: ceph osd new {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it; {RUN_AGAIN}",
-                id = osd.0
             ),
             Self::UnsafeToWipe { osd, old, key, reason } => {
                 write!(f, "{osd} is destroyed, but its old data cannot be wiped safely: {reason}. ")?;

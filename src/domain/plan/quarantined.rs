@@ -44,20 +44,32 @@ pub(super) fn delete_key(view: View<'_>) -> Option<Next> {
     })
 }
 
+/// Returns the step for a quarantined OSD that is removed: by a request, or by hand.
+pub(super) fn removed(view: View<'_>) -> Option<Next> {
+    remove_dead(view).or_else(|| close_purged(view))
+}
+
 /// Goes on with a quarantined OSD that is dead, and that a person requested to remove: it is removed as any
 /// dead OSD, once no PG needs it.
 ///
-/// The record stays: it has the weights that are restored if the request is withdrawn and the OSD comes up.
-pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
+/// It may be the new OSD, whose disk died while it was filled. The record stays: it has the weights that are
+/// restored if the request is withdrawn and the OSD comes up.
+fn remove_dead(view: View<'_>) -> Option<Next> {
     if !view.policy.removes() || gate::held(view) != Gate::Open {
         return None;
     }
     let (record, request) = view.ledger.quarantined().find_map(|record| {
-        let request = view.seen.kube.requests.of(record.osd, record.old)?;
-        is_dead_and_unwanted(record, request, view).then_some((record, request))
+        let dead = record.dead_in(view.slot(record.osd)?)?;
+        let request = view.seen.kube.requests.of(record.osd, dead)?;
+        is_unwanted(record, request, view).then_some((record, request))
     })?;
     let (mut record, at, osd) = (record.clone(), view.seen.at, record.osd);
     let daemon = view.daemon(osd)?;
+    if request.fsid != record.old {
+        // The new OSD is the one that is removed.
+        (record.old, record.new, record.left_to_rook_since) = (request.fsid, None, None);
+        record.issued.clear();
+    }
     record.strategy =
         Strategy::Removal(Removal { directory: daemon.data_dir.clone(), ..Removal::by(request) });
     record.note_dead(at);
@@ -69,8 +81,28 @@ pub(super) fn remove_dead(view: View<'_>) -> Option<Next> {
     Some(Next::Save { ledger: view.ledger.with(record), osd: Some(osd), why })
 }
 
-/// Returns whether the old OSD is down or destroyed, no PG needs it, and it can be removed as requested.
-fn is_dead_and_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> bool {
+/// Closes the record of a quarantined OSD that a person removed by hand: its id is purged, and its Deployment
+/// deleted.
+///
+/// The record of a disk on which no OSD could be created stays, so that no run tries it again.
+fn close_purged(view: View<'_>) -> Option<Next> {
+    let is_removed = |record: &&Record| {
+        let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
+        let exists = view.slot(record.osd).is_some() || view.daemon(record.osd).is_some();
+        !exists
+            && !record.is_new()
+            && !record.is_removal()
+            && !view.seen.kube.node_jobs.iter().any(is_at_work)
+    };
+    let mut record = view.ledger.quarantined().find(is_removed)?.clone();
+    (record.quarantine, record.closing) = (None, true);
+    record.note_milestone(Saving::Purged.code(), view.seen.at);
+    let osd = Some(record.osd);
+    Some(Next::Save { ledger: view.ledger.with(record), osd, why: Saving::Purged })
+}
+
+/// Returns whether no PG needs the dead OSD of a record, and it can be removed as requested.
+fn is_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> bool {
     let osd = record.osd;
     // Quarantined as a dead OSD, it goes on when a person has requested it again.
     let is_new = |removal: &Removal| {
@@ -86,7 +118,6 @@ fn is_dead_and_unwanted(record: &Record, request: &RemovalRequest, view: View<'_
     ]);
     view.selects_to_remove(osd)
         && record.removal().is_none_or(is_new)
-        && view.slot(osd).is_some_and(|slot| record.is_dead_in(slot))
         && !view.seen.kube.node_jobs.iter().any(is_at_work)
         && removable == Gate::Open
 }

@@ -28,7 +28,7 @@ pub const RULES: [Rule; 21] = [
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
     Rule { name: "drains", decide: |view, _| drains::next(view) },
     Rule { name: "keys of quarantined OSDs", decide: |view, _| quarantined::delete_key(view) },
-    Rule { name: "quarantined OSDs to remove", decide: |view, _| quarantined::remove_dead(view) },
+    Rule { name: "quarantined OSDs to remove", decide: |view, _| quarantined::removed(view) },
     Rule { name: "orphaned leftovers", decide: orphans::next },
     Rule { name: "OSDs in progress", decide: in_progress::next },
     Rule { name: "cancelled", decide: end::cancelled },

@@ -3,7 +3,7 @@
 use crate::domain::gate::{self, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Record;
-use crate::domain::next::{Halt, Next, Saving, Wait};
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, Facts, Phase, SlotFact};
 use crate::domain::view::View;
@@ -66,10 +66,7 @@ impl<'a> Step<'a> {
             Phase::Registered | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reregister(),
             Phase::Unplaced => self.note_lost_upmaps().unwrap_or_else(|| self.restore_crush()),
-            Phase::Gone => {
-                let (osd, old) = (self.record.osd, self.record.old);
-                Next::Halt(Halt::PurgedExternally { osd, old })
-            }
+            Phase::Gone => self.purged_externally(),
             Phase::Misplaced => self.purge_misplaced(),
             // The decryption key is gone with the slot: nothing can be restored, and nothing can be lost.
             Phase::Undone if self.record.target.encrypted && self.record.pvcs.is_none() => {
@@ -143,6 +140,21 @@ impl<'a> Step<'a> {
         Some(self.save(Saving::PgsGone { pgs: gone }, |record| {
             (record.pgs, record.pg_nums) = (pgs, pg_nums);
         }))
+    }
+
+    /// Gives up an OSD whose id another client purged after its stop: only a person knows whether the OSD is
+    /// to be recreated.
+    fn purged_externally(&self) -> Next {
+        let (id, old) = (self.record.osd.0, self.record.old);
+        let Some(daemon) = self.view.daemon(self.record.osd) else {
+            return self.save(Saving::Purged, |record| record.closing = true);
+        };
+        self.quarantine(format!(
+            "another client purged its id. If no other OSD is to have this id, register it again, then retry: ceph osd new \
+             {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it. If the OSD is not to be recreated: kubectl -n NAMESPACE \
+             delete deployment {}",
+            daemon.name
+        ))
     }
 
     /// Returns whether the id was purged before osd-migrate started on it, so that nothing is left to do.

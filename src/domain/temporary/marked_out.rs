@@ -30,7 +30,7 @@ fn is_weightless(record: &Record, slot: &Slot) -> bool {
 
 /// Returns whether the slot holds the record's old OSD, its new one, or none.
 fn is_its(record: &Record, fsid: Option<OsdFsid>) -> bool {
-    fsid.is_none_or(|fsid| fsid == record.old || record.new == Some(fsid) || record.issued.contains(&fsid))
+    fsid.is_none_or(|fsid| fsid == record.old || record.is_registered_as(fsid))
 }
 
 /// Returns the step that marks an OSD in again that osd-migrate marked out; `None` if it is in, or down.

@@ -26,6 +26,13 @@ pub const LEASE: &str = "osd-migrate";
 /// It is long compared with the limit of one call, and short enough for a person to wait.
 const LASTS: TimeDelta = TimeDelta::seconds(60);
 
+/// Time without a renewal after which the Lease of a pod that is being deleted is taken over, although
+/// nothing says that the pod has ended.
+///
+/// It is the time that Kubernetes itself gives an unreachable node before it deletes its pods (the default of
+/// the admission plugin `DefaultTolerationSeconds`).
+const LOST: TimeDelta = TimeDelta::minutes(5);
+
 /// Holder of the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -83,14 +90,15 @@ pub enum LeaseOutcome {
         /// Node of that pod.
         node: Option<String>,
     },
-    /// The holder's pod has to end as well, but its node is not ready: only a person can know that nothing
-    /// runs there any more.
+    /// The same, but the node of the holder's pod is not ready: nobody can say that the pod has ended.
     OldRunnerNodeLost {
         /// Name of the holder's pod.
         pod: String,
         /// Node of that pod.
         node: String,
-        /// Command to type once the node is known to be off.
+        /// When the Lease can be taken over.
+        until: DateTime<Utc>,
+        /// Command to type once the node is known to be off, to continue at once.
         command: String,
     },
 }
@@ -121,13 +129,14 @@ impl K8s {
             None => {}
             // A Job has at most one wanted pod, and that is now this one.
             Some(_) if holder.job_uid == me.job_uid => {}
-            // The pod is being deleted, because its Job was deleted or its node is drained: it ends, and this
-            // runner resumes its work.
-            Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
-            Some(_) if !expired => {
+            // Its node is lost, or cannot end it. If it still runs, its acts are refused (ADR 0011), and it
+            // ends as soon as its node is back.
+            Some(pod) if is_deleted(&pod) && now > lost_at(&lease) => {}
+            Some(pod) if !is_deleted(&pod) && !expired => {
                 return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });
             }
-            Some(pod) => return self.end(pod).await,
+            // It is being deleted already if its Job was deleted or its node is drained.
+            Some(pod) => return self.end(pod, lost_at(&lease)).await,
         }
         let from = format!("pod {} of Job {}", holder.pod, holder.job);
         self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
@@ -172,21 +181,22 @@ impl K8s {
     }
 
     /// Deletes the pod of the Lease's holder, with the pod's own grace period; never by force.
-    async fn end(&self, pod: Pod) -> Result<LeaseOutcome, K8sError> {
+    async fn end(&self, pod: Pod, until: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
+        let is_deleted = is_deleted(&pod);
         let name = pod.metadata.name.unwrap_or_default();
-        let node = pod.spec.and_then(|spec| spec.node_name);
-        if let Some(node) = node.clone()
-            && !self.is_ready(&node).await?
-        {
-            let command =
-                format!("kubectl -n {} delete pod {name} --force --grace-period=0", self.namespace());
-            return Ok(LeaseOutcome::OldRunnerNodeLost { pod: name, node, command });
-        }
-        if pod.metadata.deletion_timestamp.is_none() {
+        if !is_deleted {
             let uid = pod.metadata.uid.unwrap_or_default();
             self.kind::<Pod>().delete(&name, &uid, PropagationPolicy::Background).await?;
         }
-        Ok(LeaseOutcome::WaitForOldPod { pod: name, node })
+        let node = pod.spec.and_then(|spec| spec.node_name);
+        match node {
+            Some(node) if !self.is_ready(&node).await? => {
+                let command =
+                    format!("kubectl -n {} delete pod {name} --force --grace-period=0", self.namespace());
+                Ok(LeaseOutcome::OldRunnerNodeLost { pod: name, node, until, command })
+            }
+            node => Ok(LeaseOutcome::WaitForOldPod { pod: name, node }),
+        }
     }
 
     async fn is_ready(&self, node: &str) -> Result<bool, K8sError> {
@@ -198,6 +208,15 @@ impl K8s {
 
 fn renewed_at(lease: &Lease) -> Option<DateTime<Utc>> {
     lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).and_then(|t| from_jiff(t.0))
+}
+
+/// Returns when the Lease can be taken over from a pod that is being deleted.
+fn lost_at(lease: &Lease) -> DateTime<Utc> {
+    renewed_at(lease).unwrap_or(DateTime::UNIX_EPOCH) + LOST
+}
+
+fn is_deleted(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
 }
 
 fn is_expired(lease: &Lease, now: DateTime<Utc>) -> bool {

@@ -46,6 +46,7 @@ async fn lease_is_renewed_only_by_its_holder() {
 
 const OTHER: &str = "other-job/old-pod/old-x/old";
 const LONG_AGO: &str = "2026-11-21T10:00:00.000000Z";
+const MINUTES_AGO: &str = "2026-11-21T10:03:00.000000Z";
 const JUST_NOW: &str = "2026-11-21T10:04:50.000000Z";
 
 #[tokio::test]
@@ -80,22 +81,54 @@ async fn lease_of_a_former_pod_of_our_own_job_is_taken_over() {
     assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
 }
 
+/// Returns the requests up to the delete of the silent holder's pod, which is on a node that is ready or not.
+fn silent(ready: &str) -> Vec<Exchange> {
+    let delete = on("DELETE /api/v1/namespaces/rook-ceph/pods/old-x?", 200, pod("Running", None));
+    let delete = delete.with(|body| {
+        assert_eq!(body["preconditions"], json!({"uid": "old-pod"}));
+        assert!(body.get("gracePeriodSeconds").is_none());
+    });
+    vec![
+        on(LEASE_GET, 200, lease(OTHER, MINUTES_AGO)),
+        on(POD_GET, 200, pod("Running", Some("n1"))),
+        delete,
+        on("GET /api/v1/nodes/n1", 200, node(ready)),
+    ]
+}
+
+fn node(ready: &str) -> Value {
+    json!({"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}})
+}
+
 #[tokio::test]
 async fn silent_lease_holder_is_deleted_but_never_by_force() {
-    let node = |ready: &str| json!({"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+    assert!(matches!(acquire(silent("True")).await.unwrap(), LeaseOutcome::WaitForOldPod { .. }));
+    let LeaseOutcome::OldRunnerNodeLost { until, command, .. } = acquire(silent("Unknown")).await.unwrap()
+    else {
+        panic!("the node is not ready");
+    };
+    assert_eq!(until.to_rfc3339(), "2026-11-21T10:08:00+00:00");
+    assert_eq!(command, "kubectl -n rook-ceph delete pod old-x --force --grace-period=0");
+}
+
+#[tokio::test]
+async fn lease_of_a_deleted_pod_that_never_ends_is_taken_over() {
+    let mut terminating = pod("Running", Some("n1"));
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-11-21T10:04:40Z");
     let begin =
-        || vec![on(LEASE_GET, 200, lease(OTHER, LONG_AGO)), on(POD_GET, 200, pod("Running", Some("n1")))];
-    let mut script = begin();
-    script.push(on("GET /api/v1/nodes/n1", 200, node("True")));
-    script.push(on("DELETE /api/v1/namespaces/rook-ceph/pods/old-x?", 200, pod("Running", None)).with(
-        |body| {
-            assert_eq!(body["preconditions"], json!({"uid": "old-pod"}));
-            assert!(body.get("gracePeriodSeconds").is_none());
-        },
-    ));
-    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::WaitForOldPod { .. }));
-    let mut script = begin();
-    script.push(on("GET /api/v1/nodes/n1", 200, node("Unknown")));
+        |renewed| vec![on(LEASE_GET, 200, lease(OTHER, renewed)), on(POD_GET, 200, terminating.clone())];
+    // A pod of a drained node renews the Lease until it ends.
+    for renewed in [JUST_NOW, MINUTES_AGO, LONG_AGO] {
+        let mut script = begin(renewed);
+        script.push(on("GET /api/v1/nodes/n1", 200, node("Unknown")));
+        assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::OldRunnerNodeLost { .. }));
+    }
+    let mut script = begin("2026-11-21T09:59:59.000000Z");
+    script.push(on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)));
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+    // A pod that is not being deleted is deleted first, however silent it is.
+    let mut script = silent("Unknown");
+    script[0] = on(LEASE_GET, 200, lease(OTHER, "2026-11-21T08:00:00.000000Z"));
     assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::OldRunnerNodeLost { .. }));
 }
 

@@ -227,15 +227,22 @@ pub(super) fn undone(state: &State, policy: &Policy) -> BTreeSet<OsdId> {
         .collect()
 }
 
-/// Returns the quarantined OSDs that are destroyed and out, and whose removal is requested.
+/// Returns the quarantined OSDs that are out and destroyed, or whose new daemon never comes up, and whose
+/// removal is requested.
 fn dead_in_quarantine(state: &State) -> impl Iterator<Item = OsdId> {
     let world = &state.world;
-    let is_destroyed = |record: &&Record| {
-        let slot = world.ceph.slots.get(&record.osd);
-        is_out(world, record.osd) && slot.is_some_and(|slot| slot.state == SlotState::Destroyed)
+    let dead = |record: &Record| match world.ceph.slots.get(&record.osd)? {
+        slot if slot.is_in || slot.up => None,
+        slot if slot.state == SlotState::Destroyed => Some(record.old),
+        slot if world.noise.init_fails.contains(&record.osd) => {
+            slot.fsid.filter(|fsid| record.is_registered_as(*fsid))
+        }
+        _ => None,
     };
-    let due =
-        move |record: &&Record| is_destroyed(record) && is_requested(world, record) && !record.is_removal();
+    let is_requested = |osd, fsid| world.kube.requests.of(osd, fsid).is_some();
+    let due = move |record: &&Record| {
+        dead(record).is_some_and(|fsid| is_requested(record.osd, fsid)) && !record.is_removal()
+    };
     state.ledger.quarantined().filter(due).map(|record| record.osd)
 }
 

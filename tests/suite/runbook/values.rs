@@ -130,7 +130,6 @@ pub(crate) fn halts() -> Vec<Halt> {
     vec![
         Halt::LedgerLost { place: text("Deployment rook-ceph-osd-5"), record: RecordId(text("55ebe299-7")) },
         Halt::LedgerLost { place: text("the CephCluster"), record: RecordId(text("55ebe299-7")) },
-        Halt::PurgedExternally { osd, old },
         Halt::UnsafeToWipe {
             osd,
             old,

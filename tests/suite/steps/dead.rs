@@ -1,5 +1,6 @@
 //! Removal of an OSD that is dead: down and out, with its data on other OSDs; and its id kept for a new disk.
 
+use osd_migrate::domain::ledger::Quarantine;
 use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
 
@@ -310,4 +311,46 @@ fn destroyed_osd_in_quarantine_is_purged_if_a_person_requests_it() {
     });
     let closing = dropped.saved("unfenced").saved("removed").cleaned_up(OSD);
     assert_eq!(word(&closing.plan()), Some("closed"));
+}
+
+/// Checks the way out for an OSD whose disk failed after the new OSD was registered.
+#[test]
+fn new_osd_that_dies_in_quarantine_is_removed_on_request() {
+    let late = World::deployed(OSD).with(|w| {
+        let (why, since) = ("its daemon does not start".to_owned(), w.seen.at);
+        w.record(OSD).quarantine = Some(Quarantine { why, since });
+    });
+    let fsid = late.ledger.records[&OSD].new.expect("it was deployed");
+    let requested = |fsid| {
+        late.clone().with(move |w| {
+            w.seen.kube.requests.removals.insert(OSD, RemovalRequest::of(fsid));
+            w.policy.removals = true;
+            w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
+            w.seen.ceph.safe_to_destroy = [(OSD, true)].into();
+            (w.slot(OSD).noout, w.slot(OSD).is_in) = (false, false);
+            heal(w);
+        })
+    };
+    let of_old = requested(late.ledger.records[&OSD].old);
+    assert_ne!(word(&of_old.plan()), Some("disk-left"), "the request is for the OSD that was destroyed");
+    let needed = requested(fsid).with(|w| {
+        w.seen.ceph.pgs.values_mut().next().unwrap().up.insert(OSD);
+    });
+    assert_ne!(word(&needed.plan()), Some("disk-left"), "a PG needs it");
+    let removal = requested(fsid).saved("disk-left");
+    let record = &removal.ledger.records[&OSD];
+    assert_eq!((record.old, record.new, record.issued.len()), (fsid, None, 0));
+    assert!(record.is_of_dead() && record.quarantine.is_none());
+    assert_eq!(word(&removal.minutes_later(1).plan()), Some("stop"));
+}
+
+#[test]
+fn osd_in_quarantine_that_was_removed_by_hand_is_forgotten() {
+    let mut quarantined = World::stopped(OSD).slot_gone(OSD).saved("quarantine");
+    assert_ne!(word(&quarantined.plan()), Some("purged-externally"), "its Deployment exists");
+    quarantined.seen.kube.daemons.remove(&OSD);
+    let at_work = quarantined.clone().job(OSD, JobState::Running);
+    assert_ne!(word(&at_work.plan()), Some("purged-externally"));
+    let closing = quarantined.saved("purged-externally");
+    assert!(closing.ledger.records[&OSD].closing && closing.ledger.records[&OSD].quarantine.is_none());
 }

@@ -43,15 +43,13 @@ fn purged_id_is_reregistered_with_the_issued_fsid_on_disk() {
 }
 
 #[test]
-fn purged_id_without_an_issued_fsid_halts() {
-    check!(
-        World::destroyed(OSD).slot_gone(OSD).plan(),
-        Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
-            | Next::Halt(Halt::PurgedExternally { osd: OSD, .. })
-    );
+fn osd_purged_after_its_stop_is_quarantined() {
     let stopped = World::stopped(OSD).slot_gone(OSD);
-    check!(stopped.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
-    // The command in the message was run: the slot is destroyed again, and its place in CRUSH is gone.
+    let next = stopped.plan();
+    let why = quarantine(&next).expect("a person purged it");
+    assert!(why.contains(&format!("ceph osd new {} ", stopped.ledger.records[&OSD].old)), "{why}");
+    assert!(why.ends_with("kubectl -n NAMESPACE delete deployment rook-ceph-osd-0"), "{why}");
+    // The commands in the message were run: the slot is destroyed again, and its place in CRUSH is gone.
     let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     check!(typed.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
 }
@@ -73,7 +71,7 @@ fn osd_purged_before_its_stop_is_reported_and_forgotten() {
     let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
     // From the intent of a stop on, osd-migrate may have stopped the OSD.
-    check!(purged(World::intended(OSD)).saved("down").plan(), Next::Halt(Halt::PurgedExternally { .. }));
+    assert!(quarantine(&purged(World::intended(OSD)).saved("down").plan()).is_some());
 }
 
 #[test]

@@ -92,9 +92,9 @@ fn metrics_of_a_halt_have_its_code_and_the_osd_that_is_down() {
     }));
     let all = played(&play);
     let (figures, end) = all.last().unwrap();
-    assert_eq!(figures.halted, Some("id-purged-externally"));
+    assert_eq!(figures.halted, Some("quarantined-not-clean"));
     assert_eq!(end["osd_migrate_halted"], 1.0);
-    assert_eq!(end["osd_migrate_halt_info{code=\"id-purged-externally\"}"], 1.0, "{end:?}");
+    assert_eq!(end["osd_migrate_halt_info{code=\"quarantined-not-clean\"}"], 1.0, "{end:?}");
     assert_eq!(end["osd_migrate_osds_down"], 1.0);
     assert_eq!(end["osd_migrate_finished"], 0.0);
 }
