@@ -47,13 +47,15 @@ pub enum UnusualPg {
     /// Writes from before a stop are replayed from the PG's log: `active+recovering` (observed for 1 s,
     /// 16.2.15).
     Recovering,
+    /// An OSD has no space for the PG: `active+remapped+backfill_toofull`.
+    TooFull,
 }
 
 impl UnusualPg {
     /// Returns whether the state passes by itself, within seconds or minutes.
     pub fn passes(self) -> bool {
         match self {
-            Self::Remapped | Self::Inconsistent => false,
+            Self::Remapped | Self::Inconsistent | Self::TooFull => false,
             Self::Repair | Self::Premerge | Self::Recovering => true,
         }
     }
@@ -66,6 +68,7 @@ impl UnusualPg {
             Self::Repair => (&[], &["scrubbing", "deep", "repair"]),
             Self::Premerge => (&["active"], &["premerge", "peered"]),
             Self::Recovering => (&["clean"], &["recovering"]),
+            Self::TooFull => (&["clean"], &["remapped", "backfill_toofull"]),
         };
         // A peering PG reports no other word.
         if state.contains("peering") {

@@ -1,9 +1,9 @@
 //! The strategy for new OSDs, searched like the others.
 
 use osd_migrate_core::domain::guard::Guard;
-use osd_migrate_core::domain::osd::OsdId;
+use osd_migrate_core::domain::osd::{OsdId, PgId};
 use osd_migrate_core::domain::policy::Policy;
-use osd_migrate_core::sim::{Around, Happening, World, example};
+use osd_migrate_core::sim::{Around, Disturbance, Happening, UnusualPg, World, example};
 
 use super::search::Search;
 use super::{agents, explore, explored, has_time, needs, nothing};
@@ -100,6 +100,19 @@ fn new_osd_survives_a_freeze_and_a_leap_in_time() {
     explore("one more disk", example::one_more, nothing, (0, 1, 1));
     let late = Search::new("one more disk, frozen late", example::one_more, nothing, (0, 1, 0));
     explored(&Search { freezes_late: true, ..late });
+}
+
+/// Returns that a PG waits for space on an OSD from now on.
+fn lacks_space(world: &World) -> Vec<Happening> {
+    let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
+    let turns = |pg: &PgId| Disturbance::PgChanges(pg.clone(), UnusualPg::TooFull);
+    pgs.map(|pg| Happening::Noise(turns(pg))).collect()
+}
+
+#[test]
+fn new_osd_survives_a_pg_that_lacks_space() {
+    explore("one more disk, and no space", example::one_more, lacks_space, (1, 0, 0));
+    explore("a slot is filled again, and no space", example::refill, lacks_space, (1, 0, 0));
 }
 
 #[test]

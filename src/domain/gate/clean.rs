@@ -24,6 +24,9 @@ pub(super) const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait"
 /// They stay until a person repairs the PG. On other OSDs, they say nothing about an OSD's own data.
 pub(super) const FAULTY: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
 
+/// States of a PG that waits for space on an OSD.
+const LACKS_SPACE: [&str; 2] = ["backfill_toofull", "recovery_toofull"];
+
 /// States of a PG with unknown content, or with objects that are known to be unavailable for now.
 const UNSOUND: [&str; 9] = [
     "down",
@@ -139,6 +142,22 @@ pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> b
 pub(super) fn only_moves(pg: &Pg) -> bool {
     pg.state.contains("active")
         && pg.state.iter().all(|word| HEALTHY.contains(&word.as_str()) || MOVING.contains(&word.as_str()))
+}
+
+/// Returns whether a PG is active with all its replicas, and at most moves, or a scrub found an error in it.
+///
+/// That may last for months: a balancer never rests, and a person repairs.
+pub(super) fn is_whole(pg: &Pg, ceph: &Ceph) -> bool {
+    let is_known = |word: &str| HEALTHY.contains(&word) || MOVING.contains(&word) || FAULTY.contains(&word);
+    pg.state.contains("active") && pg.state.iter().all(|word| is_known(word)) && has_all_replicas(pg, ceph)
+}
+
+/// Returns whether a PG serves, and waits until an OSD has space for it.
+///
+/// Waiting may not help, one more OSD does.
+pub fn lacks_space(pg: &Pg) -> bool {
+    let has = |words: &[&str]| pg.state.iter().any(|word| words.contains(&word.as_str()));
+    pg.state.contains("active") && has(&LACKS_SPACE) && !has(&UNSOUND)
 }
 
 /// Returns whether a PG has all its replicas where they are to be, and is unclean only by what a scrub or

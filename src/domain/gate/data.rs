@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clean::{HEALTHY, allows, has_all_replicas, is_clean, only_moves, state_text};
+use super::clean::{
+    HEALTHY, allows, has_all_replicas, is_clean, is_whole, lacks_space, only_moves, state_text,
+};
 use super::missing::lacks_only_theirs;
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -85,8 +87,9 @@ pub(super) fn all_clean(ceph: &Ceph) -> Gate {
     clean_but_for(|_, _| false, ceph)
 }
 
-pub(super) fn all_clean_or_short_of_osds(ceph: &Ceph) -> Gate {
-    clean_but_for(|_, pg| is_short_of_osds(pg, ceph), ceph)
+/// Returns the gate that is shut while a PG lacks a replica that it gets without a new OSD.
+pub(super) fn none_recovers(ceph: &Ceph) -> Gate {
+    clean_but_for(|_, pg| is_whole(pg, ceph) || lacks_space(pg) || is_short_of_osds(pg, ceph), ceph)
 }
 
 /// States in which a PG stays although replicas are missing.
@@ -215,7 +218,7 @@ pub fn is_filled(
             let is_here = pg.up.contains(&osd);
             let has_moved = moves && !is_here && pg.up.len() as u64 >= size_of(pg, ceph);
             let settled = if is_here {
-                (is_clean(pg) || has_all(pg) || excused(pg)) && pg.acting.contains(&osd)
+                ((is_clean(pg) || has_all(pg)) && pg.acting.contains(&osd)) || excused(pg)
             } else {
                 !moves || is_clean(pg)
             };

@@ -1,7 +1,7 @@
 //! Gates before an available disk becomes an OSD, and before a finished OSD is adopted.
 
 use super::answer::{Gate, first_not_open};
-use super::data::{all_clean_or_short_of_osds, fresh};
+use super::data::{fresh, none_recovers};
 use super::node::{node_ready, not_cordoned};
 use super::rook;
 use super::stop::mon_quorum;
@@ -11,15 +11,15 @@ use crate::domain::osd::NodeName;
 
 /// Returns the gate before an available disk becomes an OSD.
 ///
-/// Asked before the OSD is recorded and again before its node agent is created. Rook is not at work, all PGs
-/// are clean except those short of OSDs, and the node is Ready. No OSD is stopped and no data is removed, so
-/// neither redundancy nor fullness is asked: a new OSD is the cure for both.
+/// Asked before the OSD is recorded and again before its node agent is created. Rook is not at work, no PG
+/// lacks a replica except those short of OSDs or space, and the node is Ready. No OSD is stopped and no data
+/// is removed, so neither redundancy nor fullness is asked: a new OSD is the cure for both.
 pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
         before_adopt(node, our_fence, seen),
         flag_in_the_way(&FLAGS_FOR_NEW, seen),
         fresh(|_| true, &seen.ceph),
-        all_clean_or_short_of_osds(&seen.ceph),
+        none_recovers(&seen.ceph),
     ])
 }
 

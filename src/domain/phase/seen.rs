@@ -291,8 +291,9 @@ pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
 
 /// Returns whether the OSD is up and has all its data, by the mgr's current statistics.
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
-    // PGs without enough OSDs do not recover by waiting, but with the next new OSD.
-    let is_short = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
+    // PGs without enough OSDs, or space on them, do not recover by waiting, but with the next new OSD.
+    let is_short =
+        |pg: &Pg| record.is_new() && (gate::is_short_of_osds(pg, &seen.ceph) || gate::lacks_space(pg));
     // A PG that a scrub found faulty has its data on the new OSD, and stays so until a person repairs it. An
     // old directory is kept until then: it may have the better replica.
     let is_faulty = |pg: &Pg| !record.is_in_directory() && gate::is_only_faulty(pg, &seen.ceph);

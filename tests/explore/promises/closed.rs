@@ -3,7 +3,7 @@
 use osd_migrate_core::domain::classify::Class;
 use osd_migrate_core::domain::ledger::Record;
 use osd_migrate_core::domain::osd::CrushItem;
-use osd_migrate_core::sim::example;
+use osd_migrate_core::sim::{UnusualPg, example};
 
 use super::super::state::State;
 use super::{Broken, class, emptying, removal};
@@ -65,11 +65,11 @@ pub(super) fn called_done(record: &Record, state: &State) -> Option<Broken> {
     let Some(slot) = state.world.ceph.slots.get(&osd) else {
         return Some(format!("P10: {osd} was called done, and is gone"));
     };
-    let whole = state
-        .world
-        .placements
-        .keys()
-        .all(|pg| !state.world.up_set(pg).contains(&osd) || state.world.complete_set(pg).contains(&osd));
+    let world = &state.world;
+    // The data of such a PG comes to a new OSD when other OSDs have space.
+    let lacks_space = |pg| record.is_new() && world.noise.unusual.get(pg) == Some(&UnusualPg::TooFull);
+    let mut its = world.placements.keys().filter(|pg| world.up_set(pg).contains(&osd));
+    let whole = its.all(|pg| lacks_space(pg) || world.complete_set(pg).contains(&osd));
     if !slot.up || !whole {
         return Some(format!("P10: {osd} was called done before it had its data"));
     }

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::observation::JobState;
+use osd_migrate::sim::{Disturbance, UnusualPg, World};
 
 use super::*;
 
@@ -130,6 +131,35 @@ fn disk_no_longer_available_is_untouched_and_reported() {
     );
     assert!(matches!(run.world.disks["disk-new"].content, Content::Other { .. }));
     assert!(run.ledger.records.is_empty());
+}
+
+/// Returns a run in a cluster whose PG is in an unusual state.
+fn with_a_pg(world: fn() -> World, unusual: UnusualPg) -> Run {
+    let mut world = world();
+    let pg = world.placements.keys().next().unwrap().clone();
+    world.happen(&Happening::Noise(Disturbance::PgChanges(pg, unusual)));
+    Run::of(world)
+}
+
+#[test]
+fn new_osd_does_not_wait_for_pgs_that_move_or_lack_space() {
+    for unusual in [UnusualPg::TooFull, UnusualPg::Remapped, UnusualPg::Inconsistent] {
+        let mut run = with_a_pg(example::one_more, unusual);
+        assert_eq!(run.finished(), [], "{unusual:?}");
+        assert!(run.world.ceph.slots[&OsdId(3)].up, "{unusual:?}");
+    }
+    for unusual in [UnusualPg::Recovering, UnusualPg::Premerge] {
+        let mut run = with_a_pg(example::one_more, unusual);
+        run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
+        assert!(run.ledger.records.is_empty(), "{unusual:?}");
+    }
+}
+
+#[test]
+fn new_osd_is_finished_although_a_pg_of_it_lacks_space() {
+    let mut run = with_a_pg(example::refill, UnusualPg::TooFull);
+    assert_eq!(run.finished(), []);
+    assert!(run.world.ceph.slots[&OsdId(0)].up && run.ledger.records.is_empty());
 }
 
 #[test]

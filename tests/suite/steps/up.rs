@@ -133,6 +133,13 @@ fn backfilling_osd_is_unfenced_and_waited_for_with_numbers() {
 }
 
 #[test]
+fn osd_is_not_finished_while_a_pg_of_it_lacks_space() {
+    let full = unfenced(noin_lifted(World::booted(OSD))).reported();
+    let full = full.pg_state(0, "active+remapped+backfill_toofull");
+    check!(full.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
 fn osd_with_a_pg_that_a_scrub_found_faulty_is_finished() {
     let with = |state: &str| unfenced(noin_lifted(World::booted(OSD))).reported().pg_state(0, state);
     for fault in ["inconsistent", "failed_repair", "snaptrim_error"] {
