@@ -19,7 +19,7 @@ pub enum Saving {
         /// message of the API server
         why: String,
     },
-    /// The id was purged externally before any act: the record is given up.
+    /// The id was purged externally, before any act or after it was quarantined: the record is given up.
     #[strum(serialize = "purged-externally")]
     Purged,
     /// An attempt of a node agent, before its Job is created.

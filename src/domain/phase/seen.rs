@@ -111,8 +111,11 @@ fn is_untouched(record: &Record, issued: &BTreeSet<OsdFsid>, seen: &Observation)
     is_known && record.attempt.number <= 1 && issued.is_empty() && !is_created(record, seen)
 }
 
-/// Returns the issued fsids in the record and in all its reports.
+/// Returns the issued fsids in the record and in all its reports; none if the OSD is removed.
 pub fn issued_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
+    if record.is_removal() {
+        return BTreeSet::new();
+    }
     let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
     let mut issued = record.issued.clone();
     issued.extend(reported.flat_map(|report| report.issued.iter().copied()));

@@ -65,10 +65,17 @@ fn remove_dead(view: View<'_>) -> Option<Next> {
     })?;
     let (mut record, at, osd) = (record.clone(), view.seen.at, record.osd);
     let daemon = view.daemon(osd)?;
+    let mut ledger = view.ledger.clone();
     if request.fsid != record.old {
-        // The new OSD is the one that is removed.
+        // The new OSD is the one that is removed, and it was not stopped yet.
         (record.old, record.new, record.left_to_rook_since) = (request.fsid, None, None);
+        (record.down_since, record.noout_lifted) = (None, false);
         record.issued.clear();
+        if let (Strategy::Directory { path, .. }, Some(work)) =
+            (&record.strategy, ledger.nodes.get_mut(&record.node))
+        {
+            work.directories.insert(path.clone(), "the new OSD died before it was filled".to_owned());
+        }
     }
     record.strategy =
         Strategy::Removal(Removal { directory: daemon.data_dir.clone(), ..Removal::by(request) });
@@ -78,24 +85,23 @@ fn remove_dead(view: View<'_>) -> Option<Next> {
     record.deployment.clone_from(&daemon.uid);
     let why = Saving::DiskLeft { why: "the OSD is dead".to_owned() };
     record.note_milestone(why.code(), at);
-    Some(Next::Save { ledger: view.ledger.with(record), osd: Some(osd), why })
+    Some(Next::Save { ledger: ledger.with(record), osd: Some(osd), why })
 }
 
 /// Closes the record of a quarantined OSD that a person removed by hand: its id is purged, and its Deployment
 /// deleted.
 ///
-/// The record of a disk on which no OSD could be created stays, so that no run tries it again.
+/// The record of a disk on which no OSD was created stays, so that no run tries it again. A removal goes on
+/// with what is left to do for it.
 fn close_purged(view: View<'_>) -> Option<Next> {
     let is_removed = |record: &&Record| {
         let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
         let exists = view.slot(record.osd).is_some() || view.daemon(record.osd).is_some();
-        !exists
-            && !record.is_new()
-            && !record.is_removal()
-            && !view.seen.kube.node_jobs.iter().any(is_at_work)
+        let is_untried = record.is_new() && record.new.is_none();
+        !exists && !is_untried && !view.seen.kube.node_jobs.iter().any(is_at_work)
     };
     let mut record = view.ledger.quarantined().find(is_removed)?.clone();
-    (record.quarantine, record.closing) = (None, true);
+    (record.quarantine, record.closing) = (None, !record.is_removal());
     record.note_milestone(Saving::Purged.code(), view.seen.at);
     let osd = Some(record.osd);
     Some(Next::Save { ledger: view.ledger.with(record), osd, why: Saving::Purged })

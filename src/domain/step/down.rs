@@ -52,7 +52,8 @@ impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
         // Down, and its Deployment was deleted: closing the record would delete the backup, the last copy.
         let backups = self.view.seen.kube.backups.get(&self.record.osd) == Some(&self.record.id);
-        if backups && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
+        // That of a dead OSD may be of the OSD that had the id before.
+        if backups && self.facts.daemon == DaemonFact::Gone && !self.facts.up && !self.facts.dead {
             return self.restart();
         }
         if let Some(next) = self.mark_in_first() {

@@ -3,6 +3,7 @@
 use super::Step;
 use crate::domain::ledger::{Quarantine, Record};
 use crate::domain::next::{Next, Saving};
+use crate::domain::phase;
 
 impl Step<'_> {
     pub(super) fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
@@ -14,7 +15,10 @@ impl Step<'_> {
 
     pub(super) fn quarantine(&self, why: String) -> Next {
         let since = self.view.seen.at;
+        // A person may ask to remove what was registered last.
+        let issued = phase::issued_of(self.record, self.view.seen);
         self.save(Saving::Quarantine { why: why.clone() }, |record| {
+            record.issued = issued;
             record.quarantine = Some(Quarantine { why, since });
         })
     }

@@ -265,8 +265,8 @@ impl Step<'_> {
         if self.leaves_rotation() {
             ledger.run.note_unencrypted(record.osd, &self.view.policy.run);
         }
-        if self.view.policy.in_parallel.allows_several() && record.new.is_some() && batch::is_of_batch(record)
-        {
+        let is_tried = record.new.is_some() && matches!(self.facts.slot, SlotFact::Ours { .. });
+        if self.view.policy.in_parallel.allows_several() && is_tried && batch::is_of_batch(record) {
             let kind = batch::kind(&record.class, &record.target);
             ledger.run.note_tried(kind, &self.view.policy.run, self.view.seen.at);
         }

@@ -97,19 +97,20 @@ def rolled_back_past_shim(world):
 def purged_without_issued_fsid(world):
     """Purges the id while its rebuild waits, and no issued fsid is known.
 
-    The run halts with the commands that register the id again. After they were typed, the next run migrates the OSD.
-    By then other OSDs of its host have complete copies of its PGs.
+    The OSD is quarantined with the commands that register the id again. After they were typed, and `retry`, the next
+    run migrates it. By then other OSDs of its host have complete copies of its PGs.
     """
     before, old = world.shape(), world.fsids()[3]
     job = world.start("purged-first", faults.select(3))
     faults.block_before_rebuild(world, 3)
     lost = purge(world, 3, before)
     faults.unblock_pods(world)
-    log = faults.expect_end(world, job, 10, 120)
+    commands = (f"ceph osd new {old} 3", "ceph osd destroy 3 --yes-i-really-mean-it")
+    quarantined(world, job, 3, *commands)
     world.until("other OSDs to have its PGs", 120, lambda: states(world) == {"active+clean"})
-    for command in (f"ceph osd new {old} 3", "ceph osd destroy 3 --yes-i-really-mean-it"):
-        assert command in log, f"`{command}` is not in:\n{log}"
+    for command in commands:
         world.lab(*command.split())
+    world.command("retry", "osd.3")
     job = world.start("taken-back", faults.select(3))
     world.until("PGs that wait for it, complete on other OSDs", 60, lambda: "active+clean+remapped" in states(world), pause=0.1)
     faults.expect_end(world, job, 0, 300)

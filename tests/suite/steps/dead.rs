@@ -1,8 +1,8 @@
 //! Removal of an OSD that is dead: down and out, with its data on other OSDs; and its id kept for a new disk.
 
-use osd_migrate::domain::ledger::Quarantine;
+use osd_migrate::domain::ledger::{Quarantine, Strategy};
 use osd_migrate::domain::observation::Emptiable;
-use osd_migrate::domain::removal::{DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::{DiskAfter, Removal, RemovalRequest};
 
 use super::emptying::{emptied, proven, takes_in};
 use super::removal::dropped;
@@ -340,7 +340,7 @@ fn new_osd_that_dies_in_quarantine_is_removed_on_request() {
     let removal = requested(fsid).saved("disk-left");
     let record = &removal.ledger.records[&OSD];
     assert_eq!((record.old, record.new, record.issued.len()), (fsid, None, 0));
-    assert!(record.is_of_dead() && record.quarantine.is_none());
+    assert!(record.is_of_dead() && record.quarantine.is_none() && record.down_since.is_none());
     assert_eq!(word(&removal.minutes_later(1).plan()), Some("stop"));
 }
 
@@ -351,6 +351,17 @@ fn osd_in_quarantine_that_was_removed_by_hand_is_forgotten() {
     quarantined.seen.kube.daemons.remove(&OSD);
     let at_work = quarantined.clone().job(OSD, JobState::Running);
     assert_ne!(word(&at_work.plan()), Some("purged-externally"));
-    let closing = quarantined.saved("purged-externally");
+    let closing = quarantined.clone().saved("purged-externally");
     assert!(closing.ledger.records[&OSD].closing && closing.ledger.records[&OSD].quarantine.is_none());
+    let with = |strategy, new| {
+        quarantined.clone().with(|w| (w.record(OSD).strategy, w.record(OSD).new) = (strategy, new))
+    };
+    // No OSD was created on the disk: it is not tried again.
+    let new = Strategy::New { initial_weight: None, on_file: false };
+    assert_ne!(word(&with(new.clone(), None).plan()), Some("purged-externally"));
+    let fsid = issued_fsid(OSD, 1);
+    assert_eq!(word(&with(new, Some(fsid)).plan()), Some("purged-externally"));
+    // What is left of a removal is done.
+    let removal = with(Strategy::Removal(Removal::default()), None).saved("purged-externally");
+    assert!(!removal.ledger.records[&OSD].closing && removal.ledger.records[&OSD].quarantine.is_none());
 }
