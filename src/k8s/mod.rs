@@ -7,6 +7,7 @@
 //! | folder or file | content |
 //! | --- | --- |
 //! | `observe`, `lately` | one observation of the API server, complete or partial |
+//! | `prepares` | Jobs in which Rook prepares OSDs, with their nodes |
 //! | `changes`, `watches` | whether something has changed since it was read |
 //! | `osd` | Deployments of OSDs |
 //! | `nodes` | Jobs on nodes: agents and inventories |
@@ -25,6 +26,7 @@ mod observe;
 mod osd;
 mod own;
 mod pods;
+mod prepares;
 mod pvcs;
 mod rook;
 mod tolerations;

@@ -17,9 +17,10 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::lately::{Around, Large, Lately, OfOsds, Small};
 use crate::k8s::names::{OF_OSDS, of_osd};
 use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
-use crate::k8s::nodes::{inventory_job, job_state, node_job};
+use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
+use crate::k8s::prepares::{OF_PREPARES, running_job};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
@@ -43,13 +44,13 @@ impl K8s {
         let (large, nodes, prepares, small) = tokio::try_join!(
             Box::pin(self.large(OF_OSDS)),
             machines.list("", |node| Some(named_node(&node))),
-            jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
+            jobs.list(OF_PREPARES, |job| running_job(&job)),
             Box::pin(self.small(&mut lately.small)),
         )?;
         let of_operator = large.0.iter().flatten().find_map(|p| p.operator_namespace.clone());
         let around = self.around(&mut lately.around, of_operator).await?;
         let mut kube = self.joined(large, nodes.into_iter().collect(), small, around)?;
-        kube.rook_prepares = prepares;
+        kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
@@ -223,12 +224,6 @@ fn named_node(node: &ApiNode) -> (NodeName, Node) {
     let labels = node.metadata.labels.clone().unwrap_or_default();
     let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten()).map(tolerations::taint).collect();
     (NodeName(name), Node { ready, cordoned, hostname, labels, taints })
-}
-
-fn running_prepare(job: &Job) -> Option<String> {
-    let running = job_state::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
-    let suspended = job.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
-    (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
 }
 
 #[cfg(test)]

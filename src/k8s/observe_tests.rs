@@ -89,16 +89,6 @@ fn node_is_observed_with_its_labels_and_taints() {
     assert_eq!(taints, ["storage=only:NoSchedule", "gpu=:NoExecute"]);
 }
 
-#[test]
-fn prepare_job_counts_only_while_it_is_running() {
-    let job = |status: Value| {
-        let job = json!({"metadata": {"name": "rook-ceph-osd-prepare-h1"}, "status": status});
-        running_prepare(&serde_json::from_value(job).unwrap())
-    };
-    assert_eq!(job(json!({"active": 1})).as_deref(), Some("rook-ceph-osd-prepare-h1"));
-    assert_eq!(job(json!({"conditions": [{"type": "Complete", "status": "True"}]})), None);
-}
-
 #[tokio::test]
 async fn fsids_are_read_of_the_deployments_of_few_osds_or_of_all() {
     let list_by = |selector: &str| {

@@ -3,7 +3,9 @@
 use chrono::TimeDelta;
 
 use crate::domain::inspection::Content;
-use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
+use crate::domain::observation::{
+    Control, ControlKind, JobState, Metadata, Releases, RookPrepare, SlotState,
+};
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::domain::recovery::RecoveryOption;
 use crate::domain::removal::DiskAfter;
@@ -284,6 +286,13 @@ impl World {
         }
     }
 
+    fn prepares(&mut self, of: &str, node: Option<&str>, on: bool) {
+        let job = format!("rook-ceph-osd-prepare-{of}");
+        self.kube.rook_prepares.retain(|known| known.job != job);
+        let node = node.map(|node| NodeName(node.to_owned()));
+        self.kube.rook_prepares.extend(on.then_some(RookPrepare { job, node }));
+    }
+
     fn change_around(&mut self, what: Around, on: bool) {
         let control = |kind| on.then_some(Control { kind, since: Some(self.at) });
         let (pause, cancel) = (control(ControlKind::Pause), control(ControlKind::Cancel));
@@ -294,10 +303,8 @@ impl World {
             }
         };
         match what {
-            Around::RookPrepares => {
-                let job = on.then(|| "rook-ceph-osd-prepare-h1".to_owned());
-                self.kube.rook_prepares = job.into_iter().collect();
-            }
+            Around::RookPrepares => self.prepares("h1", Some("h1"), on),
+            Around::RookPreparesSomewhere => self.prepares("set1-data-0a", None, on),
             Around::Draining => self.kube.draining_failure_domain = on.then(|| "h2".to_owned()),
             Around::Upgrade => self.ceph.releases = if on { Releases::Several } else { Releases::One },
             Around::Nearfull => health(&mut self.ceph, "OSD_NEARFULL"),

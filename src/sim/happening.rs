@@ -137,8 +137,10 @@ pub enum Happening {
 /// Condition around the OSDs; each shuts a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Around {
-    /// Rook prepares OSDs.
+    /// Rook prepares OSDs on the first node.
     RookPrepares,
+    /// Rook prepares an OSD, and the node is not known.
+    RookPreparesSomewhere,
     /// Rook lets a domain be drained.
     Draining,
     /// Daemons of two releases are running.
@@ -169,8 +171,9 @@ pub enum Around {
 
 impl Around {
     /// All conditions that concern each OSD.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::RookPrepares,
+        Self::RookPreparesSomewhere,
         Self::Draining,
         Self::Upgrade,
         Self::Nearfull,

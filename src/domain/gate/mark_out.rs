@@ -5,6 +5,7 @@ use super::data::pgs_of;
 use super::emptied::emptiable;
 use super::node::{node_ready, not_cordoned};
 use super::pvc::no_rotation;
+use super::rook;
 use super::stop::{around_any_stop, data_before_stop};
 use super::surroundings::flag_in_the_way;
 use crate::domain::observation::Observation;
@@ -30,6 +31,7 @@ pub fn before_mark_out(
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         node_ready(node, seen),
         not_cordoned(node, seen),
+        rook::prepares_none_on(Some(node), seen),
         no_rotation(osd, seen),
         emptiable(osd, seen),
     ])

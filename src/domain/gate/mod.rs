@@ -34,7 +34,7 @@ pub use emptied::{emptiable, emptied, safe_to_destroy};
 pub use latency::commit_latency;
 pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new};
-pub use node::{node_answers, of_node};
+pub use node::{node_answers, of_node, of_node_and_rook};
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;

@@ -35,6 +35,7 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         mon_quorum(seen),
         node_ready(node, seen),
         not_cordoned(node, seen),
+        rook::prepares_none_on(Some(node), seen),
     ])
 }
 

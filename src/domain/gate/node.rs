@@ -1,13 +1,18 @@
 //! Gates of a node.
 
-use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
+use super::{Reason, rook};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 
 /// Returns the gate of one node: it is Ready and not cordoned.
 pub fn of_node(node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([node_ready(node, seen), not_cordoned(node, seen)])
+}
+
+/// Returns the gate of one node for new OSDs: of the node, and Rook is not preparing OSDs there.
+pub fn of_node_and_rook(node: &NodeName, seen: &Observation) -> Gate {
+    first_not_open([of_node(node, seen), rook::prepares_none_on(Some(node), seen)])
 }
 
 pub(super) fn node_ready(node: &NodeName, seen: &Observation) -> Gate {

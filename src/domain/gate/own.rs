@@ -11,7 +11,7 @@ use super::missing::lacks_only_theirs;
 use super::node::{node_answers, node_ready, not_cordoned};
 use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
-use super::{Reason, data};
+use super::{Reason, data, rook};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};
@@ -95,6 +95,7 @@ impl<'a> Own<'a> {
         first_not_open([
             self.is_up(osd),
             not_cordoned(node, self.seen),
+            rook::prepares_none_on(Some(node), self.seen),
             no_rotation(osd, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
@@ -107,10 +108,12 @@ impl<'a> Own<'a> {
     pub fn gate_of_removal(&self, osd: OsdId) -> Gate {
         let slot = self.seen.ceph.slots.get(&osd);
         let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());
+        let node = self.seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
         first_not_open([
             if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
             // The stop of this OSD would wait for the pod, and other OSDs for the stop.
             if is_dead { node_answers(osd, self.seen) } else { Gate::Open },
+            rook::prepares_none_on(node, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
         ])

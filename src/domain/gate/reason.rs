@@ -188,10 +188,12 @@ pub enum Reason {
         /// image that Rook last inspected
         known: String,
     },
-    /// Rook is preparing OSDs.
+    /// Rook is preparing OSDs on the node of the OSD, or on a node that is not known.
     RookPrepares {
         /// Job that prepares OSDs
         job: String,
+        /// node that the Job concerns, if it is known
+        node: Option<NodeName>,
     },
     /// Rook is in the middle of its own migration of an OSD.
     RookMigrates {

@@ -94,16 +94,18 @@ pub fn before_any_removal(our_fence: Option<&str>, seen: &Observation) -> Gate {
 
 /// Returns the gate before the CRUSH weight of an OSD is set to 0, so that it is emptied.
 ///
-/// Neither its node nor `ok-to-stop` is asked: an OSD that serves while it is emptied endangers nothing, and
-/// the nodes of OSDs that are removed are often cordoned.
+/// Neither the state of its node nor `ok-to-stop` is asked: an OSD that serves while it is emptied endangers
+/// nothing, and the nodes of OSDs that are removed are often cordoned.
 pub fn before_drop_weight(
     osd: OsdId,
+    node: &NodeName,
     our_fence: Option<&str>,
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
     first_not_open([
         before_any_removal(our_fence, seen),
+        rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         emptiable(osd, seen),
     ])
@@ -112,12 +114,14 @@ pub fn before_drop_weight(
 /// Returns the gate before the stop of an OSD that is removed, and empty.
 pub fn before_last_stop(
     osd: OsdId,
+    node: &NodeName,
     our_fence: Option<&str>,
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
     first_not_open([
         around_any_stop(our_fence, seen),
+        rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         ok_to_stop(osd, seen),
         safe_to_destroy(osd, seen),
@@ -132,6 +136,7 @@ pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, se
         none_missing(osd, &seen.ceph),
         fresh(|_| true, &seen.ceph),
         surroundings(our_fence, seen),
+        rook::prepares_none_on(Some(node), seen),
         node_ready(node, seen),
     ])
 }

@@ -11,8 +11,8 @@ use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::device_set::{METADATA, WAL};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Run;
-use crate::domain::observation::{Daemon, Observation, OnPvcs, Operator, Slot};
-use crate::domain::osd::{Kind, OsdId};
+use crate::domain::observation::{Daemon, Observation, OnPvcs, Operator, RookPrepare, Slot};
+use crate::domain::osd::{Kind, NodeName, OsdId};
 use crate::domain::view::View;
 
 /// Time without a status from Rook after which its operator counts as stopped or hanging.
@@ -56,6 +56,26 @@ pub fn migrates_none(view: View<'_>) -> Gate {
     under_way.map_or(Gate::Open, |(operator, osd)| {
         Gate::Shut(Reason::RookMigrates { osd: *osd, name: operator.name.clone() })
     })
+}
+
+/// Returns the gate that is shut by a prepare Job of Rook for which no node is known that it concerns alone.
+pub(super) fn prepares_none_unplaced(seen: &Observation) -> Gate {
+    not_prepared(|node| node.is_none(), seen)
+}
+
+/// Returns the gate that is shut while Rook prepares OSDs on a node.
+///
+/// Rook's Job turns each selected disk of its node that is blank into an OSD, also one that was just wiped.
+/// It changes nothing on other nodes. An OSD whose node is not known waits for the Jobs of all nodes.
+pub(super) fn prepares_none_on(node: Option<&NodeName>, seen: &Observation) -> Gate {
+    not_prepared(|of_job| node.is_none() || of_job == node, seen)
+}
+
+fn not_prepared(concerns: impl Fn(Option<&NodeName>) -> bool, seen: &Observation) -> Gate {
+    let job = seen.kube.rook_prepares.iter().find(|job| concerns(job.node.as_ref()));
+    let shut =
+        |job: &RookPrepare| Gate::Shut(Reason::RookPrepares { job: job.job.clone(), node: job.node.clone() });
+    job.map_or(Gate::Open, shut).guarded()
 }
 
 /// Returns whether the fence stays set between two OSDs.

@@ -67,6 +67,7 @@ pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate
     first_not_open([
         node_ready(node, seen),
         not_cordoned(node, seen),
+        rook::prepares_none_on(Some(node), seen),
         no_rotation(osd, seen),
         ok_to_stop(osd, seen),
     ])
@@ -91,6 +92,7 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, beside: &Missing, se
         // OSD no PG is excused: all replicas must exist by statistics that know which OSDs are up.
         fresh(|pg| is_emptied || pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
+        rook::prepares_none_on(Some(&record.node), seen),
         if record.is_removal() { Gate::Open } else { node_ready(&record.node, seen) },
     ])
 }

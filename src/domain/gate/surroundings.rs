@@ -51,9 +51,7 @@ pub(super) fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> G
         rook::can_be_fenced(seen),
         foreign_fence
             .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedExternally { value: value.to_owned() })),
-        kube.rook_prepares
-            .first()
-            .map_or(Gate::Open, |job| Gate::Shut(Reason::RookPrepares { job: job.clone() })),
+        rook::prepares_none_unplaced(seen),
         kube.draining_failure_domain
             .as_ref()
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),

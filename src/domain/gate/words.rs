@@ -159,9 +159,14 @@ impl fmt::Display for Reason {
                  release. Let Rook upgrade Ceph, or name the former image: kubectl -n NAMESPACE patch cephcluster \
                  CEPHCLUSTER --type merge -p '{{\"spec\":{{\"cephVersion\":{{\"image\":\"{known}\"}}}}}}'"
             ),
-            Self::RookPrepares { job } => write!(
+            Self::RookPrepares { job, node: Some(node) } => write!(
                 f,
-                "Rook is preparing OSDs. See: kubectl -n NAMESPACE logs job/{job}"
+                "Rook is preparing OSDs on node {node}. See: kubectl -n NAMESPACE logs job/{job}"
+            ),
+            Self::RookPrepares { job, node: None } => write!(
+                f,
+                "Rook is preparing OSDs, and its Job has no node yet, or migrates an OSD. See: kubectl -n NAMESPACE \
+                 get pods -o wide -l job-name={job}"
             ),
             Self::RookMigrates { osd, name } => write!(
                 f,

@@ -67,7 +67,7 @@ pub struct Kube {
     /// `ConfigMap/name`.
     pub leftovers: BTreeMap<RecordId, BTreeSet<String>>,
     /// Running Jobs that prepare OSDs for Rook (`app=rook-ceph-osd-prepare`).
-    pub rook_prepares: Vec<String>,
+    pub rook_prepares: Vec<RookPrepare>,
     /// OSDs that Rook's own migration last worked on (ConfigMaps `osd-migration-config`, Rook 1.16 to 1.20,
     /// and `osd-replace-config`, 1.13 to 1.15). The entries stay when the migration is done.
     pub rook_migrated: BTreeSet<OsdId>,
@@ -85,6 +85,15 @@ pub struct Kube {
     pub pvcs: Shared<BTreeMap<String, Pvc>>,
     /// OSDs whose encryption keys Rook is rotating. Asked only if an OSD on a PVC is encrypted.
     pub rotating: BTreeSet<OsdId>,
+}
+
+/// A running Job that prepares OSDs for Rook.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RookPrepare {
+    /// Name of the Job.
+    pub job: String,
+    /// The only node that the Job concerns. None if that is not known, or if it concerns each node.
+    pub node: Option<NodeName>,
 }
 
 /// Answer of the API server to a dry run.

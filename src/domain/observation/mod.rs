@@ -14,7 +14,7 @@ pub use ceph::{
 };
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
-    Operator, OsdPdb, Pod, Runner,
+    Operator, OsdPdb, Pod, RookPrepare, Runner,
 };
 pub use pvc::{BoundVolume, OnPvcs, Pvc};
 

@@ -18,7 +18,8 @@ use crate::domain::provision::{self, Processed};
 use crate::domain::step::MAX_FAILURES;
 use crate::domain::view::View;
 
-/// Minutes to wait for a node that is unreachable or cordoned when nothing else is left to do.
+/// Minutes to wait for a node that is unreachable or cordoned, or on which Rook prepares OSDs, when nothing
+/// else is left to do.
 ///
 /// A reboot takes less.
 const AWAY_MINUTES: i64 = 15;
@@ -175,7 +176,7 @@ impl NodeProvisioner<'_> {
 
     /// Returns why nothing can be done on this node now, although other nodes can be worked on.
     fn unreachable(&self, node: &NodeName) -> Option<Reason> {
-        match gate::of_node(node, self.view.seen) {
+        match gate::of_node_and_rook(node, self.view.seen) {
             Gate::Open => None,
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
         }

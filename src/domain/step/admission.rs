@@ -74,7 +74,7 @@ impl Step<'_> {
         if self.facts.removal {
             return gate::first_of([
                 rook(),
-                gate::before_last_stop(record.osd, self.view.our_fence(), accepted, seen),
+                gate::before_last_stop(record.osd, &record.node, self.view.our_fence(), accepted, seen),
                 drains::counted(record, seen),
                 drains::allowed(record.osd, seen),
             ]);

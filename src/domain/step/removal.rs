@@ -26,7 +26,7 @@ impl Step<'_> {
             gate::fits_place(record.osd, disk, seen),
             self.still_selected(),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
-            gate::before_drop_weight(record.osd, self.view.our_fence(), accepted, seen),
+            gate::before_drop_weight(record.osd, &record.node, self.view.our_fence(), accepted, seen),
         ])
     }
 

@@ -8,7 +8,7 @@ use osd_migrate_core::domain::inspection::{Content, NodeTask};
 use osd_migrate_core::domain::ledger::Record;
 use osd_migrate_core::domain::next::Next;
 use osd_migrate_core::domain::observation::{JobState, Releases, SlotState};
-use osd_migrate_core::domain::osd::{OsdFsid, OsdId};
+use osd_migrate_core::domain::osd::{NodeName, OsdFsid, OsdId};
 use osd_migrate_core::sim::{Disk, World, fsid_on};
 
 use super::super::state::{Done, State};
@@ -139,7 +139,11 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
     let kept_off = kube.fence.is_some() && !state.world.reconciling;
     let runs = kube.running_operator().is_some_and(|operator| !(operator.honours_fence && kept_off));
     let fenced_externally = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
-    let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
+    let its_node = kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
+    let recorded = state.ledger.records.get(&osd).map(|record| &record.node);
+    let concerns = |node: &NodeName| its_node.or(recorded) == Some(node) || its_node.or(recorded).is_none();
+    let prepares = kube.rook_prepares.iter().any(|job| job.node.as_ref().is_none_or(concerns));
+    let node = its_node.and_then(|node| kube.nodes.get(node));
     let stop = what == "stop";
     let is_removal = state.ledger.records.get(&osd).is_some_and(Record::is_removal);
     let asks_node = !is_removal || what == "wipe";
@@ -147,7 +151,7 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
         (runs, "Rook's operator is running, and no fence blocks it"),
         (fenced_externally, "another client has fenced the CephCluster"),
         (super::scrubs::other_flag(&state.world).is_some(), "a flag of the cluster is set"),
-        (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
+        (prepares, "Rook prepares OSDs on its node"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
         (ceph.releases != Releases::One, "an upgrade is in progress"),
         (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),

@@ -199,6 +199,7 @@ fn is_selected(world: &World, node: &NodeName) -> bool {
 fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
     let runs = kube.running_operator().is_some();
+    let prepares = kube.rook_prepares.iter().any(|job| job.node.as_ref().is_none_or(|of| of == node));
     let node = kube.nodes.get(node);
     let why = [
         (runs, "Rook's operator runs"),
@@ -206,7 +207,7 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
             kube.fence.is_some() && kube.fence != state.ledger.run.fence,
             "another client has fenced the CephCluster",
         ),
-        (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
+        (prepares, "Rook prepares OSDs on its node"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
         (ceph.releases != Releases::One, "an upgrade is in progress"),
         (kube.declaration.external, "the CephCluster is external"),

@@ -212,7 +212,8 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
         && daemon.replicas > 0
         && daemon.rolled_out
         && daemon.managed_externally.is_none();
-    let is_there = node.ready && !node.cordoned && Some(&disk.node) == daemon.node.as_ref();
+    let prepares = world.kube.rook_prepares.iter().any(|job| job.node == daemon.node);
+    let is_there = node.ready && !node.cordoned && !prepares && Some(&disk.node) == daemon.node.as_ref();
     Some(
         !world.noise.refused.contains(&osd)
             && serves
@@ -251,7 +252,7 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     let rook = operator.is_none_or(|operator| operator.honours_fence || policy.scales_operator)
         && kube.fence.as_deref() != Some("theirs")
         && kube.ambiguities.is_empty()
-        && kube.rook_prepares.is_empty()
+        && kube.rook_prepares.iter().all(|job| job.node.is_some())
         && kube.draining_failure_domain.is_none()
         && !state.world.rejects_pdbs;
     let seen = state.world.observe(|_| Questions::default());

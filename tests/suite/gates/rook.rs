@@ -2,13 +2,13 @@
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::gate::{self, Gate, Reason};
+use osd_migrate::domain::gate::{self, Gate, Own, Reason};
 use osd_migrate::domain::observation::{Operator, Releases};
 use osd_migrate::domain::osd::NodeName;
 use osd_migrate::domain::policy::Accepted;
 
 use super::ask::{OURS, after, before, changed, health};
-use crate::support::build::{BY_HAND, World, node_of};
+use crate::support::build::{BY_HAND, FILESTORE, World, node_of, prepare};
 use crate::support::check;
 
 #[test]
@@ -23,7 +23,7 @@ fn rook_image_as_declared_or_unknown_shuts_no_gate() {
 #[test]
 fn rook_drain_upgrade_nearfull_or_lost_node_blocks_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 15] = [
+    let cases: [Case; 16] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (
             |w| w.seen.kube.declaration.removes_out_osds = true,
@@ -51,8 +51,12 @@ fn rook_drain_upgrade_nearfull_or_lost_node_blocks_both_gates() {
             |g| matches!(g, Gate::Shut(Reason::FencedExternally { value }) if value.is_empty()),
         ),
         (
-            |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
-            |g| matches!(g, Gate::Shut(Reason::RookPrepares { job }) if job.ends_with("h2")),
+            |w| w.seen.kube.rook_prepares.push(prepare(Some(&node_of(BY_HAND)))),
+            |g| matches!(g, Gate::Shut(Reason::RookPrepares { node: Some(node), .. }) if *node == node_of(BY_HAND)),
+        ),
+        (
+            |w| w.seen.kube.rook_prepares.push(prepare(None)),
+            |g| matches!(g, Gate::Shut(Reason::RookPrepares { node: None, .. })),
         ),
         (
             |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
@@ -84,6 +88,47 @@ fn rook_drain_upgrade_nearfull_or_lost_node_blocks_both_gates() {
             assert!(is_expected(&gate), "case {number} {name}: {gate:?}");
         }
     }
+}
+
+/// Returns the gates of all acts on osd.0 and its node that are shut because Rook prepares OSDs.
+fn shut_by_rooks_job(node: Option<&NodeName>) -> Vec<&'static str> {
+    let world = |world: World| world.with(|w| w.seen.kube.rook_prepares.push(prepare(node)));
+    let (w, stopped) = (world(World::new()), world(World::stopped(BY_HAND)));
+    let (osd, its_node, accepted) = (BY_HAND, node_of(BY_HAND), Accepted::default());
+    let own = Own::of(&accepted, &w.seen);
+    let gates = [
+        ("stop", before(&w)),
+        ("destroy", after(&stopped)),
+        ("mark out", gate::before_mark_out(osd, &its_node, None, &accepted, &w.seen)),
+        ("drop weight", gate::before_drop_weight(osd, &its_node, None, &accepted, &w.seen)),
+        ("last stop", gate::before_last_stop(osd, &its_node, None, &accepted, &w.seen)),
+        ("last wipe", gate::before_last_wipe(osd, &its_node, None, &w.seen)),
+        ("restart", gate::before_restart(osd, &its_node, None, &w.seen)),
+        ("new", gate::before_new(&its_node, None, &w.seen)),
+        ("adopt", gate::before_adopt(&its_node, None, &w.seen)),
+        ("next", gate::first_of([gate::around_any_stop(None, &w.seen), own.gate(osd, &its_node)])),
+        ("removal", gate::first_of([gate::around_any_stop(None, &w.seen), own.gate_of_removal(osd)])),
+    ];
+    let is_shut = |gate: &Gate| matches!(gate, Gate::Shut(Reason::RookPrepares { .. }));
+    gates.into_iter().filter(|(_, gate)| is_shut(gate)).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn prepare_job_of_rook_blocks_all_acts_on_its_node_only() {
+    assert_eq!(shut_by_rooks_job(Some(&node_of(BY_HAND))).len(), 11);
+    assert_eq!(shut_by_rooks_job(None).len(), 11, "a node that is not known");
+    assert_ne!(node_of(FILESTORE), node_of(BY_HAND));
+    assert_eq!(shut_by_rooks_job(Some(&node_of(FILESTORE))), Vec::<&str>::new());
+}
+
+#[test]
+fn removal_of_an_osd_without_a_known_node_waits_for_any_prepare_job() {
+    let world = World::new().with(|w| {
+        w.seen.kube.rook_prepares.push(prepare(Some(&node_of(FILESTORE))));
+        w.seen.kube.daemons.get_mut(&BY_HAND).unwrap().node = None;
+    });
+    let gate = Own::of(&Accepted::default(), &world.seen).gate_of_removal(BY_HAND);
+    assert!(matches!(gate, Gate::Shut(Reason::RookPrepares { .. })), "{gate:?}");
 }
 
 fn operator(w: &mut World, replicas: u32, pods: u32) {

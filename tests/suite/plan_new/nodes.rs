@@ -191,6 +191,7 @@ fn osd_is_adopted_before_new_disks_and_not_while_rook_prepares() {
     run.policy.only_new = true;
     run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     run.world.happen(&Happening::Around(Around::RookPrepares, false));
+    run.until(|next| matches!(next, Next::Do(Act::Kube(KubeAct::Adopt(_)))));
     let Next::Do(Act::Kube(KubeAct::Adopt(deploy))) = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!((deploy.osd, deploy.fsid), (OsdId(0), example::fsid(OsdId(0), 0)), "and not the old disk's");
     assert_eq!(run.finished(), []);
@@ -277,6 +278,16 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     back.world.happen(&Happening::Around(Around::Cordoned, false));
     assert_eq!(back.finished(), []);
     assert_eq!(back.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn job_of_rook_holds_up_new_osds_on_its_node_only() {
+    let mut run = Run::of(example::empty());
+    run.world.happen(&Happening::Around(Around::RookPrepares, true));
+    let problems = run.finished();
+    assert_eq!(run.world.ceph.slots.len(), 2);
+    let is_named = |(node, why): &(String, String)| node == "h1" && why.contains("Rook is preparing OSDs");
+    assert!(problems.iter().any(is_named), "{problems:?}");
 }
 
 #[test]

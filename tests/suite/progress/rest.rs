@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::act::{Act, KubeAct};
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{Ledger, RefusedStep, ScaledOperator};
 use osd_migrate::domain::next::{Next, Saving, Wait};
@@ -10,15 +10,15 @@ use osd_migrate::domain::observation::{Admission, Operator};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan;
 
-use super::sick::{HEALTHY, SICK, cordoned, dead, ended, not_ready};
-use crate::support::build::{World, node_of, word};
+use super::sick::{HEALTHY, SICK, cordoned, dead, ended, not_ready, prepared_by_rook};
+use crate::support::build::{World, node_of, prepare, word};
 use crate::support::check;
 
 type Change = fn(&mut World);
 
 #[test]
 fn sick_osd_or_node_holds_up_no_other_osd() {
-    let sick: [Change; 3] = [dead, cordoned, not_ready];
+    let sick: [Change; 4] = [dead, cordoned, not_ready, prepared_by_rook];
     for change in sick {
         let world = World::new().with(change);
         check!(world.plan(), Next::Save { osd: Some(HEALTHY), why: Saving::Record, .. });
@@ -39,6 +39,28 @@ fn cordoned_node_is_waited_for_and_skipped_at_last() {
     // The owner is done: the OSD is started, and no skip is remembered.
     let back = waits.with(|w| w.seen.kube.nodes.get_mut(&node_of(SICK)).unwrap().cordoned = false);
     assert_eq!(back.saved("record").ledger.run.skipping, None);
+}
+
+#[test]
+fn job_of_rook_that_hangs_is_waited_for_and_its_node_skipped_at_last() {
+    let alone = World::new().with(|w| w.policy.skip = [HEALTHY].into()).with(prepared_by_rook);
+    let waits = alone.saved("skipping");
+    let is_its = |reason: &Reason| matches!(reason, Reason::RookPrepares { node: Some(_), .. });
+    check!(waits.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { osd: SICK, reason }) if is_its(reason));
+    let end = waits.minutes_later(15).plan();
+    assert!(matches!(ended(&end).skipped.as_slice(), [(SICK, why)] if why.contains("on node h1")), "{end:?}");
+    // A Job whose node is not known may work on any node.
+    let somewhere = World::new().with(|w| w.seen.kube.rook_prepares.push(prepare(None)));
+    check!(somewhere.plan(), Next::Wait(Wait::Gate { reason: Reason::RookPrepares { node: None, .. }, .. }));
+}
+
+#[test]
+fn job_of_rook_on_another_node_reverts_no_stop() {
+    let elsewhere = |w: &mut World| w.seen.kube.rook_prepares.push(prepare(Some(&node_of(HEALTHY))));
+    let stopped = World::stopped(SICK).with(elsewhere);
+    check!(stopped.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: SICK, .. })));
+    let on_its_node = World::stopped(SICK).with(prepared_by_rook);
+    check!(on_its_node.plan(), Next::Save { why: Saving::RevertStop { why }, .. } if why.contains("preparing OSDs"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use osd_migrate::domain::next::{Next, Summary};
 use osd_migrate::domain::osd::OsdId;
 
-use crate::support::build::{BY_HAND, FILESTORE, World, members, node_of, states};
+use crate::support::build::{BY_HAND, FILESTORE, World, members, node_of, prepare, states};
 
 /// Two legacy OSDs on different hosts; the first of them is the sick one.
 pub(super) const SICK: OsdId = BY_HAND;
@@ -29,6 +29,11 @@ pub(super) fn cordoned(w: &mut World) {
 
 pub(super) fn not_ready(w: &mut World) {
     w.seen.kube.nodes.get_mut(&node_of(SICK)).unwrap().ready = false;
+}
+
+/// Lets a Job of Rook hang on the node of the sick OSD.
+pub(super) fn prepared_by_rook(w: &mut World) {
+    w.seen.kube.rook_prepares.push(prepare(Some(&node_of(SICK))));
 }
 
 pub(super) fn ended(next: &Next) -> &Summary {

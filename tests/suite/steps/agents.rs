@@ -380,9 +380,10 @@ fn own_bootstrap_key_is_removed_by_any_run_when_unused() {
         panic!("{:#?}", gone.plan())
     };
     assert!(!ledger.run.bootstrap);
-    let prepares =
-        ours.clone().with(|w| w.seen.kube.rook_prepares = vec!["rook-ceph-osd-prepare-h1".to_owned()]);
-    check!(prepares.plan(), Next::Finished(_));
+    for node in [None, Some(NodeName("h1".to_owned()))] {
+        let prepares = ours.clone().with(|w| w.seen.kube.rook_prepares = vec![prepare(node.as_ref())]);
+        check!(prepares.plan(), Next::Finished(_));
+    }
     let theirs = ours.with(|w| w.ledger.run.bootstrap = false);
     check!(theirs.plan(), Next::Finished(_));
 }

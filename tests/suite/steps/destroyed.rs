@@ -168,11 +168,12 @@ fn wipe_is_never_blocked_by_remapped_pgs_that_are_clean() {
 #[test]
 fn wipe_blocked_by_the_surroundings_waits_and_never_halts() {
     type Change = fn(&mut World);
-    let changes: [Change; 7] = [
+    let changes: [Change; 8] = [
         |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
         |w| w.seen.ceph.releases = Releases::Several,
         |w| w.seen.kube.fence = Some("theirs".to_owned()),
-        |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+        |w| w.seen.kube.rook_prepares.push(prepare(None)),
+        |w| w.seen.kube.rook_prepares.push(prepare(Some(&NodeName("h1".to_owned())))),
         |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
         |w| w.seen.ceph.flags.extend(["norecover".to_owned()]),
         |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,

@@ -222,7 +222,7 @@ fn pdb_is_restored_for_quarantined_and_withdrawn_osds() {
         assert!(is_write(&limited(world).with(quarantined).plan(), 1, 5));
     }
     // The gate shut after the limit: the OSD is given up after three minutes, and drains wait no longer.
-    let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec!["x".to_owned()]);
+    let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec![prepare(None)]);
     let shut = held(shut);
     check!(shut.plan(), Next::Wait(Wait::Gate { .. }));
     check!(shut.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));

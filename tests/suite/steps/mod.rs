@@ -34,7 +34,7 @@ use osd_migrate::domain::policy::Empty;
 
 use crate::support::build::{
     BY_HAND, FILESTORE, GIB, POOL, World, encrypted, foreign, issued_fsid, label, members, metadata,
-    nothing_left, old, old_content, pg_id, quarantine, states, tombstone, word,
+    nothing_left, old, old_content, pg_id, prepare, quarantine, states, tombstone, word,
 };
 use crate::support::check;
 

@@ -20,6 +20,6 @@ pub(crate) use ids::{
     BY_HAND, FILESTORE, GIB, OPERATOR, OSDS, POOL, cluster, foreign, issued_fsid, members, node_of, noon,
     old, pg_id,
 };
-pub(crate) use observation::{bound_pvc, encrypted, observation};
+pub(crate) use observation::{bound_pvc, encrypted, observation, prepare};
 pub(crate) use osd::{MODE, metadata, pod, states};
 pub(crate) use world::World;

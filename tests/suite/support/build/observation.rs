@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
     Admission, Autoscale, BackfillFull, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator,
-    OsdPdb, Pool, Pvc, Releases,
+    OsdPdb, Pool, Pvc, Releases, RookPrepare,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
@@ -149,4 +149,10 @@ pub(crate) fn observation() -> Observation {
             rotating: BTreeSet::new(),
         },
     }
+}
+
+/// Returns a running Job in which Rook prepares OSDs.
+pub(crate) fn prepare(node: Option<&NodeName>) -> RookPrepare {
+    let of = node.map_or("set1-data-0a", |node| node.0.as_str());
+    RookPrepare { job: format!("rook-ceph-osd-prepare-{of}"), node: node.cloned() }
 }
