@@ -1,16 +1,16 @@
 """A failed part never blocks the healthy rest, and no OSD stays down without a way to recover.
 
-On one cluster: a dead OSD, a cordoned node, a tenant at its quota, a disk without a name under
-/dev/disk/by-id, PGs that merge and are repaired while OSDs are stopped; then a new OSD whose init
-container fails repeatedly. With --full also ten stops during merges and repairs under `rados bench`,
-none of them while the OSDs need longer to commit a write than the run allows, and a node that is lost
-during a rebuild.
+On one cluster: a dead OSD, a cordoned node with a prepare Job of Rook that never starts, a tenant at
+its quota, a disk without a name under /dev/disk/by-id, PGs that merge and are repaired while OSDs are
+stopped; then a new OSD whose init container fails repeatedly. With --full also ten stops during merges
+and repairs under `rados bench`, none of them while the OSDs need longer to commit a write than the run
+allows, and a node that is lost during a rebuild.
 """
 
 import subprocess
 import time
 
-from . import sick
+from . import rook, sick
 from .world import LAB
 
 LEGACY = [0, 1, 2, 5]
@@ -48,6 +48,7 @@ def the_rest_goes_on(world, fsids):
     sick.merging_pool(world, 24)
     world.lab("no-id", f"osd{NAMELESS}")
     world.kubectl("cordon", f"h{CORDONED + 1}")
+    rook.create_prepare_job(world, f"h{CORDONED + 1}", ["true"])
     repairs = sick.repair_continuously(world)
     job = world.start("rest", [*RUN, *SKIP_SOON])
     for number, osd in enumerate(HEALTHY):
@@ -66,6 +67,7 @@ def the_rest_goes_on(world, fsids):
         assert f"osd.{osd}" in last and word in last, f"the last line does not report osd.{osd} with `{word}`:\n{log}"
     world.say(f"{HEALTHY} were migrated despite a dead OSD, a cordoned node, a full tenant: {last[:600]}")
     sick.drop_tenant(world)
+    rook.delete_prepare_jobs(world)
     world.kubectl("uncordon", f"h{CORDONED + 1}")
 
 

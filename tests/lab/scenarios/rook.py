@@ -24,6 +24,24 @@ PREPARES = 3  # seconds for which a prepare Job reads the disks of a node
 LAST_APPLIED = "banzaicloud.com/last-applied"
 PDB = "rook-ceph-osd"
 CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
+OF_PREPARES = "app=rook-ceph-osd-prepare"
+
+
+def create_prepare_job(world, node, command):
+    """Creates a Job as those in which Rook prepares OSDs: its pod is pinned to the node by the hostname."""
+    labels = dict([OF_PREPARES.split("=")])
+    image = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+    container = {"name": "provision", "image": image, "imagePullPolicy": "Never", "command": command}
+    selector = {"kubernetes.io/hostname": node}
+    pod = {"nodeSelector": selector, "hostNetwork": True, "restartPolicy": "OnFailure", "containers": [container]}
+    meta = {"name": f"rook-ceph-osd-prepare-{node}", "namespace": NAMESPACE, "labels": labels}
+    spec = {"template": {"metadata": {"labels": labels}, "spec": pod}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+    world.kubectl("create", "-f", "-", stdin=json.dumps(job))
+
+
+def delete_prepare_jobs(world):
+    world.kubectl("delete", "jobs", "-l", OF_PREPARES, "--wait=true")
 
 
 class Failed(Exception):
@@ -70,7 +88,7 @@ class Rook:
 
     def vanish(self):
         self.world.kubectl("delete", "deployment", "rook-ceph-operator", *self.there, "--wait=true")
-        self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
+        delete_prepare_jobs(self.world)
         self.world.kubectl("delete", "configmap", "rook-ceph-pdbstatemap", "--ignore-not-found")
 
     def runs(self):
@@ -228,23 +246,15 @@ class Rook:
 
         If the CephCluster declares no node, it creates none: each OSD on a PVC of the lab has a Deployment.
         """
-        labels = {"app": "rook-ceph-osd-prepare"}
-        self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
+        delete_prepare_jobs(self.world)
         self.pause(1)
         # Ceph does not change a user that exists with other capabilities.
         self.world.lab("ceph", "auth", "get-or-create", "client.bootstrap-osd", "mon", "allow profile bootstrap-osd", check=False)
-        sleep = ["sleep", str(PREPARES)]
-        spec = self.world.get("cephcluster", "rook-ceph")["spec"]
-        image, nodes = spec["cephVersion"]["image"], self.world.hosts if spec["storage"]["useAllNodes"] else []
-        container = {"name": "provision", "image": image, "imagePullPolicy": "Never", "command": sleep}
-        for node in nodes:
-            pod = {"nodeName": node, "hostNetwork": True, "restartPolicy": "OnFailure", "containers": [container]}
-            meta = {"name": f"rook-ceph-osd-prepare-{node}", "namespace": NAMESPACE, "labels": labels}
-            spec = {"template": {"metadata": {"labels": labels}, "spec": pod}}
-            job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
-            self.world.kubectl("create", "-f", "-", stdin=json.dumps(job))
+        storage = self.world.get("cephcluster", "rook-ceph")["spec"]["storage"]
+        for node in self.world.hosts if storage["useAllNodes"] else []:
+            create_prepare_job(self.world, node, ["sleep", str(PREPARES)])
         for _ in range(120):
-            jobs = self.world.list("jobs", selector="app=rook-ceph-osd-prepare")
+            jobs = self.world.list("jobs", selector=OF_PREPARES)
             if all(job["status"].get("succeeded") for job in jobs):
                 return
             self.pause(0.5)
