@@ -120,7 +120,7 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::StopIntentCleared => {
             "its stop is postponed; what was prepared for it is restored, and the OSD stays empty"
         }
-        Saving::Purged => "its id was purged, and not by osd-migrate; its record is closed",
+        Saving::Purged => "its id was purged, and not by osd-migrate",
         Saving::Attempt { after: Some(after), .. } => {
             return format!("the node agent failed and is started again: {after}");
         }
