@@ -11,8 +11,13 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{Slot, SlotState};
-use crate::domain::osd::OsdId;
+use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::phase::{self, DiskFact};
+
+/// Minutes to wait for the node of an OSD that is destroyed and not wiped: other OSDs wait, too.
+///
+/// A reboot takes less.
+const AWAY_MINUTES: i64 = 15;
 
 /// Minutes that a wipe may stay blocked before the run halts for a person.
 ///
@@ -109,6 +114,9 @@ impl Step<'_> {
     /// person would restore does not help them. The time begins again after them.
     fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
         let (record, osd) = (self.record, self.record.osd);
+        if let Reason::NodeNotReady { node } = &reason {
+            return self.wait_for_its_node(node, wait(osd, reason.clone()));
+        }
         if !reason.is_about_data() {
             return Next::Wait(wait(osd, reason));
         }
@@ -127,6 +135,20 @@ impl Step<'_> {
             return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
         }
         Next::Wait(wait(osd, reason))
+    }
+
+    /// Waits for the node of an OSD that is destroyed and not wiped, up to a limit.
+    fn wait_for_its_node(&self, node: &NodeName, wait: Wait) -> Next {
+        let now = self.view.seen.at;
+        let Some(since) = self.record.wipe_blocked_since else {
+            return self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(now));
+        };
+        if (now - since).num_minutes() < AWAY_MINUTES {
+            return Next::Wait(wait);
+        }
+        self.quarantine(format!(
+            "it is destroyed, and its old data is not wiped: node {node} is not Ready. See: kubectl describe node {node}"
+        ))
     }
 
     /// Returns whether a reason is about a PG of other OSDs, which get its replica back: by themselves, or

@@ -50,6 +50,23 @@ fn another_is_down() -> World {
 }
 
 #[test]
+fn destroyed_osd_on_a_lost_node_holds_up_no_other() {
+    let ready = |ready| {
+        move |w: &mut World| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = ready
+    };
+    let lost = World::destroyed(OSD).with(ready(false)).saved("wipe-blocked");
+    check!(lost.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
+    let waited = lost.clone().minutes_later(14);
+    assert_ne!(word(&waited.plan()), Some("quarantine"));
+    let late = without_noout(lost.minutes_later(15)).saved("quarantine");
+    // A person retries it when the node is back.
+    let mut again = late.with(ready(true));
+    again.ledger = again.ledger.retried(OSD).unwrap();
+    assert!(again.ledger.records[&OSD].wipe_blocked_since.is_none());
+    assert_ne!(word(&again.plan()), Some("quarantine"));
+}
+
+#[test]
 fn wipe_blocked_by_pgs_of_other_osds_waits_and_never_halts() {
     let world = another_is_down().minutes_later(1000);
     check!(
@@ -168,7 +185,7 @@ fn wipe_is_never_blocked_by_remapped_pgs_that_are_clean() {
 #[test]
 fn wipe_blocked_by_the_surroundings_waits_and_never_halts() {
     type Change = fn(&mut World);
-    let changes: [Change; 8] = [
+    let changes: [Change; 7] = [
         |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
         |w| w.seen.ceph.releases = Releases::Several,
         |w| w.seen.kube.fence = Some("theirs".to_owned()),
@@ -176,7 +193,6 @@ fn wipe_blocked_by_the_surroundings_waits_and_never_halts() {
         |w| w.seen.kube.rook_prepares.push(prepare(Some(&NodeName("h1".to_owned())))),
         |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
         |w| w.seen.ceph.flags.extend(["norecover".to_owned()]),
-        |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,
     ];
     for change in changes {
         let world = without_noout(World::destroyed(OSD).minutes_later(1000)).with(change);
