@@ -90,13 +90,7 @@ def reach(world, job, osd, word):
 def init_container_fails(world):
     """Checks that an OSD whose disk fails before its start is quarantined, and that noout is unset."""
     job = world.start("init-fails", [*RUN, *START_LIMIT, "--select", f"osd.{CORDONED}"])
-    prefix = f"osd-migrate-rebuild-{CORDONED}-"
-    pods = lambda: [pod["metadata"]["name"] for pod in world.get("pods")["items"]]  # noqa: E731
-    world.until("the agent of the rebuild", 120, lambda: any(pod.startswith(prefix) for pod in pods()))
-    world.kubectl("create", "quota", "lab-no-pods", "--hard=pods=0")  # so the new OSD gets no pod
-    reach(world, job, CORDONED, "new")
-    world.lab("pull", f"osd{CORDONED}")
-    world.kubectl("delete", "quota", "lab-no-pods")
+    pull_before_start(world, job, CORDONED)
     assert sick.has_noout(world, CORDONED), "noout was not set for the stop"
     took = sick.seconds_until(world, "noout to be unset", 150, lambda: not sick.has_noout(world, CORDONED))
     result = world.wait_for(job, 120)
@@ -107,6 +101,17 @@ def init_container_fails(world):
     world.say(
         f"osd.{CORDONED}: init container fails; noout unset after {took:.0f} s; quarantined: {why[:300]}"
     )
+
+
+def pull_before_start(world, job, osd):
+    """Removes the disk of a recreated OSD before its first start."""
+    prefix = f"osd-migrate-rebuild-{osd}-"
+    pods = lambda: [pod["metadata"]["name"] for pod in world.get("pods")["items"]]  # noqa: E731
+    world.until("the agent of the rebuild", 120, lambda: any(pod.startswith(prefix) for pod in pods()))
+    world.kubectl("create", "quota", "lab-no-pods", "--hard=pods=0")  # so the new OSD gets no pod
+    reach(world, job, osd, "new")
+    world.lab("pull", f"osd{osd}")
+    world.kubectl("delete", "quota", "lab-no-pods")
 
 
 def expect_end(world, fsids):

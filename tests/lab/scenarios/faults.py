@@ -69,7 +69,7 @@ def expect_end(world, job, code, seconds):
 
 
 def fail(world, osd, faults):
-    world.lab("on", host_of(osd), "bash", "-c", 'printf "%s\\n" "${@:2}" > "$1"', "-", f"/run/udev/lab-faults-osd.{osd}", *faults)
+    world.lab("on", world.facts(osd)["host"], "bash", "-c", 'printf "%s\\n" "${@:2}" > "$1"', "-", f"/run/udev/lab-faults-osd.{osd}", *faults)
 
 
 def print_faults(world, job, *osds):
