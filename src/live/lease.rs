@@ -101,8 +101,10 @@ impl crate::ports::Lease for PodLease {
         };
         Ok(match outcome {
             LeaseOutcome::Mine => self.held(me.clone(), now),
-            LeaseOutcome::TakenOver { from } => {
-                tracing::info!("acquired the Lease of {from}");
+            LeaseOutcome::TakenOver { from, is_lost } => {
+                if is_lost {
+                    tracing::warn!("acquired the Lease of {from}");
+                }
                 self.held(me.clone(), now)
             }
             LeaseOutcome::OwnedByLiveJob { job, pod } => Tenure::Other(format!(

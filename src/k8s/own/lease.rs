@@ -74,6 +74,8 @@ pub enum LeaseOutcome {
     TakenOver {
         /// Former holder.
         from: String,
+        /// Its pod exists, and nobody can say that it has ended.
+        is_lost: bool,
     },
     /// Another Job is alive and works: do not interfere with it.
     OwnedByLiveJob {
@@ -120,26 +122,27 @@ impl K8s {
         let expired = is_expired(&lease, now);
         let Some(holder) = Holder::parse(&identity) else {
             return if expired {
-                self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from: identity })
+                let outcome = LeaseOutcome::TakenOver { from: identity, is_lost: false };
+                self.take(lease, me, now).await.map(|()| outcome)
             } else {
                 Ok(LeaseOutcome::OwnedByLiveJob { job: identity, pod: "unknown".to_owned() })
             };
         };
-        match self.pod_of(&holder).await? {
-            None => {}
+        let is_lost = match self.pod_of(&holder).await? {
+            None => false,
             // A Job has at most one wanted pod, and that is now this one.
-            Some(_) if holder.job_uid == me.job_uid => {}
+            Some(_) if holder.job_uid == me.job_uid => false,
             // Its node is lost, or cannot end it. If it still runs, its acts are refused (ADR 0011), and it
             // ends as soon as its node is back.
-            Some(pod) if is_deleted(&pod) && now > lost_at(&lease) => {}
+            Some(pod) if is_deleted(&pod) && now > lost_at(&lease) => true,
             Some(pod) if !is_deleted(&pod) && !expired => {
                 return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });
             }
             // It is being deleted already if its Job was deleted or its node is drained.
             Some(pod) => return self.end(pod, lost_at(&lease)).await,
-        }
+        };
         let from = format!("pod {} of Job {}", holder.pod, holder.job);
-        self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
+        self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from, is_lost })
     }
 
     /// Renews the Lease if this process holds it; returns whether it does.

@@ -59,7 +59,7 @@ async fn lease_of_a_deleted_or_ended_pod_is_taken_over() {
             );
         });
         let script = vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW)), on(POD_GET, status, answer), put];
-        assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+        assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { is_lost: false, .. }));
     }
 }
 
@@ -78,7 +78,7 @@ async fn lease_of_a_former_pod_of_our_own_job_is_taken_over() {
         on(POD_GET, 200, pod("Running", Some("n1"))),
         on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)),
     ];
-    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { is_lost: false, .. }));
 }
 
 /// Returns the requests up to the delete of the silent holder's pod, which is on a node that is ready or not.
@@ -125,7 +125,7 @@ async fn lease_of_a_deleted_pod_that_never_ends_is_taken_over() {
     }
     let mut script = begin("2026-11-21T09:59:59.000000Z");
     script.push(on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)));
-    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { is_lost: true, .. }));
     // A pod that is not being deleted is deleted first, however silent it is.
     let mut script = silent("Unknown");
     script[0] = on(LEASE_GET, 200, lease(OTHER, "2026-11-21T08:00:00.000000Z"));

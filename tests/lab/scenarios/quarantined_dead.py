@@ -82,7 +82,8 @@ def is_removed_by_hand(world, osd):
     faults.expect(world, f"purged-{osd}", faults.select(osd), 11, 200)
     assert list(world.records()) == [osd], world.records()
     world.kubectl("delete", "deployment", f"rook-ceph-osd-{osd}")
-    log = faults.expect(world, f"forgotten-{osd}", faults.select(osd), 0, 200)
+    # The selected OSD no longer exists, which a run reports.
+    log = faults.expect(world, f"forgotten-{osd}", faults.select(osd), 12, 200)
     assert "purged-externally" in log, log
     remove.absent(world, osd)
     remove.nothing_left(world)
