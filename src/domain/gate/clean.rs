@@ -140,16 +140,20 @@ pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> b
 
 /// Returns whether a PG is active and has only healthy or moving states.
 pub(super) fn only_moves(pg: &Pg) -> bool {
-    pg.state.contains("active")
-        && pg.state.iter().all(|word| HEALTHY.contains(&word.as_str()) || MOVING.contains(&word.as_str()))
+    is_active_in(pg, &[&HEALTHY, &MOVING])
+}
+
+/// Returns whether a PG is active, and each word of its state is in one of these lists.
+fn is_active_in(pg: &Pg, lists: &[&[&str]]) -> bool {
+    let is_known = |word: &String| lists.iter().any(|list| list.contains(&word.as_str()));
+    pg.state.contains("active") && pg.state.iter().all(is_known)
 }
 
 /// Returns whether a PG is active with all its replicas, and at most moves, or a scrub found an error in it.
 ///
 /// That may last for months: a balancer never rests, and a person repairs.
 pub(super) fn is_whole(pg: &Pg, ceph: &Ceph) -> bool {
-    let is_known = |word: &str| HEALTHY.contains(&word) || MOVING.contains(&word) || FAULTY.contains(&word);
-    pg.state.contains("active") && pg.state.iter().all(|word| is_known(word)) && has_all_replicas(pg, ceph)
+    is_active_in(pg, &[&HEALTHY, &MOVING, &FAULTY]) && has_all_replicas(pg, ceph)
 }
 
 /// Returns whether a PG serves, and waits until an OSD has space for it.
@@ -163,7 +167,6 @@ pub fn lacks_space(pg: &Pg) -> bool {
 /// Returns whether a PG has all its replicas where they are to be, and is unclean only by what a scrub or
 /// trimming found.
 pub fn is_only_faulty(pg: &Pg, ceph: &Ceph) -> bool {
-    let is_known = |word: &str| HEALTHY.contains(&word) || FAULTY.contains(&word);
-    let is_in_place = pg.state.contains("active") && pg.state.contains("clean") && pg.up == pg.acting;
-    is_in_place && has_all_replicas(pg, ceph) && pg.state.iter().all(|word| is_known(word))
+    let is_in_place = pg.state.contains("clean") && pg.up == pg.acting;
+    is_in_place && is_active_in(pg, &[&HEALTHY, &FAULTY]) && has_all_replicas(pg, ceph)
 }

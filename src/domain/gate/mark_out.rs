@@ -3,9 +3,8 @@
 use super::answer::{Gate, first_not_open};
 use super::data::pgs_of;
 use super::emptied::emptiable;
-use super::node::{node_ready, not_cordoned};
+use super::node::of_node_and_rook;
 use super::pvc::no_rotation;
-use super::rook;
 use super::stop::{around_any_stop, data_before_stop};
 use super::surroundings::flag_in_the_way;
 use crate::domain::observation::Observation;
@@ -29,9 +28,7 @@ pub fn before_mark_out(
         around_any_stop(our_fence, seen),
         flag_in_the_way(&HOLDS_DATA, seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
-        node_ready(node, seen),
-        not_cordoned(node, seen),
-        rook::prepares_none_on(Some(node), seen),
+        of_node_and_rook(node, seen),
         no_rotation(osd, seen),
         emptiable(osd, seen),
     ])

@@ -2,7 +2,7 @@
 
 use super::answer::{Gate, first_not_open};
 use super::data::{fresh, none_recovers};
-use super::node::{node_ready, not_cordoned};
+use super::node::of_node_and_rook;
 use super::rook;
 use super::stop::mon_quorum;
 use super::surroundings::{flag_in_the_way, not_ambiguous, rook_and_release};
@@ -33,9 +33,7 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         rook_and_release(our_fence, seen),
         not_ambiguous(seen),
         mon_quorum(seen),
-        node_ready(node, seen),
-        not_cordoned(node, seen),
-        rook::prepares_none_on(Some(node), seen),
+        of_node_and_rook(node, seen),
     ])
 }
 

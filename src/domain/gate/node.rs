@@ -10,7 +10,7 @@ pub fn of_node(node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([node_ready(node, seen), not_cordoned(node, seen)])
 }
 
-/// Returns the gate of one node for new OSDs: of the node, and Rook is not preparing OSDs there.
+/// Returns the gate of one node: it is Ready and not cordoned, and Rook is not preparing OSDs there.
 pub fn of_node_and_rook(node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([of_node(node, seen), rook::prepares_none_on(Some(node), seen)])
 }

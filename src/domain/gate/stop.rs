@@ -5,7 +5,7 @@ use super::answer::{Gate, first_not_open};
 use super::data::{all_clean, clean_for, fresh, not_merging, redundancy, served};
 use super::emptied::still_out;
 use super::missing::only_ours_missing;
-use super::node::{node_ready, not_cordoned};
+use super::node::{node_ready, of_node_and_rook};
 use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
 use super::surroundings::{not_ambiguous, surroundings};
@@ -64,13 +64,7 @@ pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
 
 /// Returns the gate before a stop that concerns this OSD only, without redundancy.
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
-    first_not_open([
-        node_ready(node, seen),
-        not_cordoned(node, seen),
-        rook::prepares_none_on(Some(node), seen),
-        no_rotation(osd, seen),
-        ok_to_stop(osd, seen),
-    ])
+    first_not_open([of_node_and_rook(node, seen), no_rotation(osd, seen), ok_to_stop(osd, seen)])
 }
 
 /// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.

@@ -205,6 +205,11 @@ impl Operator {
 }
 
 impl Kube {
+    /// Returns whether a node Job of a record has not ended.
+    pub fn has_agent_at_work(&self, record: &RecordId) -> bool {
+        self.node_jobs.iter().any(|job| job.record == *record && job.state != JobState::Ended)
+    }
+
     /// Returns Rook's operator, if it is running.
     pub fn running_operator(&self) -> Option<&Operator> {
         self.operator.as_ref().filter(|operator| operator.runs())

@@ -10,7 +10,7 @@ use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Record, Strategy};
-use crate::domain::observation::{Daemon, JobState, Metadata, Observation, Pg, Slot, SlotState};
+use crate::domain::observation::{Daemon, Metadata, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
 };
@@ -43,8 +43,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         directory: record.is_in_directory(),
         removal: record.is_removal(),
         dead: record.is_of_dead(),
-        busy: !is_out(Guard::OneAgent)
-            && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
+        busy: !is_out(Guard::OneAgent) && seen.kube.has_agent_at_work(&record.id),
         slot: slot_fact(record, slot, |fsid| issued.contains(&fsid)),
         up: slot.is_some_and(|slot| slot.up),
         stopped,

@@ -15,14 +15,8 @@ use crate::domain::ledger::{NodeStatus, NodeWork};
 use crate::domain::next::{Next, Summary, Wait};
 use crate::domain::osd::NodeName;
 use crate::domain::provision::{self, Processed};
-use crate::domain::step::MAX_FAILURES;
+use crate::domain::step::{AWAY_MINUTES, MAX_FAILURES};
 use crate::domain::view::View;
-
-/// Minutes to wait for a node that is unreachable or cordoned, or on which Rook prepares OSDs, when nothing
-/// else is left to do.
-///
-/// A reboot takes less.
-const AWAY_MINUTES: i64 = 15;
 
 /// Returns the next step for new OSDs; `None` if nothing is left to do, or nothing now.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {

@@ -9,7 +9,7 @@ use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::next::{Next, Saving};
-use crate::domain::observation::{JobState, KeyOwner, NodeJob, Pg};
+use crate::domain::observation::{JobState, KeyOwner, Pg};
 use crate::domain::osd::PgId;
 use crate::domain::removal::{Removal, RemovalRequest};
 use crate::domain::temporary::{flags, marked_out};
@@ -95,10 +95,9 @@ fn remove_dead(view: View<'_>) -> Option<Next> {
 /// with what is left to do for it.
 fn close_purged(view: View<'_>) -> Option<Next> {
     let is_removed = |record: &&Record| {
-        let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
         let exists = view.slot(record.osd).is_some() || view.daemon(record.osd).is_some();
         let is_untried = record.is_new() && record.new.is_none();
-        !exists && !is_untried && !view.seen.kube.node_jobs.iter().any(is_at_work)
+        !exists && !is_untried && !view.seen.kube.has_agent_at_work(&record.id)
     };
     let mut record = view.ledger.quarantined().find(is_removed)?.clone();
     (record.quarantine, record.closing) = (None, !record.is_removal());
@@ -115,7 +114,6 @@ fn is_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> boo
         let since = record.quarantine.as_ref().map(|quarantine| quarantine.since);
         !removal.dead || request.since > since
     };
-    let is_at_work = |job: &NodeJob| job.record == record.id && job.state != JobState::Ended;
     let removable = gate::first_of([
         gate::removable(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
@@ -124,7 +122,7 @@ fn is_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> boo
     ]);
     view.selects_to_remove(osd)
         && record.removal().is_none_or(is_new)
-        && !view.seen.kube.node_jobs.iter().any(is_at_work)
+        && !view.seen.kube.has_agent_at_work(&record.id)
         && removable == Gate::Open
 }
 

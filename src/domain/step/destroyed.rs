@@ -14,10 +14,10 @@ use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::phase::{self, DiskFact};
 
-/// Minutes to wait for the node of an OSD that is destroyed and not wiped: other OSDs wait, too.
+/// Minutes to wait for a node that is away while other OSDs wait, or nothing else is left to do.
 ///
 /// A reboot takes less.
-const AWAY_MINUTES: i64 = 15;
+pub const AWAY_MINUTES: i64 = 15;
 
 /// Minutes that a wipe may stay blocked before the run halts for a person.
 ///
@@ -125,10 +125,7 @@ impl Step<'_> {
             let restart = || self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = None);
             return if is_counted { restart() } else { Next::Wait(wait(osd, reason)) };
         }
-        let Some(since) = record.wipe_blocked_since else {
-            return self
-                .save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at));
-        };
+        let Some(since) = record.wipe_blocked_since else { return self.note_wipe_blocked() };
         let since = self.report().map_or(since, |report| since.max(report.ended_at));
         if (self.view.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
             let (old, key) = (record.old, self.old_key());
@@ -137,13 +134,15 @@ impl Step<'_> {
         Next::Wait(wait(osd, reason))
     }
 
+    /// Saves since when the wipe is blocked.
+    pub(super) fn note_wipe_blocked(&self) -> Next {
+        self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at))
+    }
+
     /// Waits for the node of an OSD that is destroyed and not wiped, up to a limit.
     fn wait_for_its_node(&self, node: &NodeName, wait: Wait) -> Next {
-        let now = self.view.seen.at;
-        let Some(since) = self.record.wipe_blocked_since else {
-            return self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(now));
-        };
-        if (now - since).num_minutes() < AWAY_MINUTES {
+        let Some(since) = self.record.wipe_blocked_since else { return self.note_wipe_blocked() };
+        if (self.view.seen.at - since).num_minutes() < AWAY_MINUTES {
             return Next::Wait(wait);
         }
         self.quarantine(format!(

@@ -39,7 +39,7 @@ mod upmaps;
 mod watch;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
-pub use destroyed::UNSAFE_MINUTES;
+pub use destroyed::{AWAY_MINUTES, UNSAFE_MINUTES};
 pub use down::{MAX_REVERTS, UNKNOWN_MINUTES};
 pub use emptying::{EMPTY_MINUTES, STALLED_MINUTES};
 pub use next::Step;

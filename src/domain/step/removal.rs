@@ -1,8 +1,6 @@
 //! Steps of an OSD that is removed, after it is empty and destroyed: its disk, its id, its Deployment, and
 //! the request.
 
-use chrono::{DateTime, Utc};
-
 use super::Step;
 use super::destroyed::UNSAFE_MINUTES;
 use crate::domain::act::{Act, CephAct, KubeAct};
@@ -130,12 +128,8 @@ impl Step<'_> {
 
     /// Waits for the gate of the wipe up to a limit: the OSD is gone either way.
     fn wipe_waits(&self, reason: Reason) -> Next {
-        let now = self.view.seen.at;
-        let Some(since) = self.record.wipe_blocked_since else {
-            return self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(now));
-        };
-        let is_over = |since: DateTime<Utc>| (now - since).num_minutes() >= UNSAFE_MINUTES;
-        if is_over(since) {
+        let Some(since) = self.record.wipe_blocked_since else { return self.note_wipe_blocked() };
+        if (self.view.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
             return self.leave_its_disk(&reason.to_string());
         }
         Next::Wait(Wait::Gate { osd: self.record.osd, reason })

@@ -74,7 +74,7 @@ pub enum LeaseOutcome {
     TakenOver {
         /// Former holder.
         from: String,
-        /// Its pod exists, and nobody can say that it has ended.
+        /// The pod of the former holder exists, and it is not known whether the pod has ended.
         is_lost: bool,
     },
     /// Another Job is alive and works: do not interfere with it.
@@ -92,7 +92,7 @@ pub enum LeaseOutcome {
         /// Node of that pod.
         node: Option<String>,
     },
-    /// The same, but the node of the holder's pod is not ready: nobody can say that the pod has ended.
+    /// The same, but the node of the holder's pod is not ready: it is not known whether the pod has ended.
     OldRunnerNodeLost {
         /// Name of the holder's pod.
         pod: String,
@@ -132,8 +132,8 @@ impl K8s {
             None => false,
             // A Job has at most one wanted pod, and that is now this one.
             Some(_) if holder.job_uid == me.job_uid => false,
-            // Its node is lost, or cannot end it. If it still runs, its acts are refused (ADR 0011), and it
-            // ends as soon as its node is back.
+            // The node of the pod is lost, or cannot end the pod. If the pod still runs, its acts are refused
+            // (ADR 0011), and it ends as soon as the node is back.
             Some(pod) if is_deleted(&pod) && now > lost_at(&lease) => true,
             Some(pod) if !is_deleted(&pod) && !expired => {
                 return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });

@@ -141,7 +141,7 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
     let fenced_externally = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
     let its_node = kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
     let recorded = state.ledger.records.get(&osd).map(|record| &record.node);
-    let concerns = |node: &NodeName| its_node.or(recorded) == Some(node) || its_node.or(recorded).is_none();
+    let concerns = |node: &NodeName| its_node.or(recorded).is_none_or(|of_osd| of_osd == node);
     let prepares = kube.rook_prepares.iter().any(|job| job.node.as_ref().is_none_or(concerns));
     let node = its_node.and_then(|node| kube.nodes.get(node));
     let stop = what == "stop";

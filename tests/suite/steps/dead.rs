@@ -361,7 +361,7 @@ fn osd_in_quarantine_that_was_removed_by_hand_is_forgotten() {
     assert_ne!(word(&with(new.clone(), None).plan()), Some("purged-externally"));
     let fsid = issued_fsid(OSD, 1);
     assert_eq!(word(&with(new, Some(fsid)).plan()), Some("purged-externally"));
-    // What is left of a removal is done.
+    // A removal goes on.
     let removal = with(Strategy::Removal(Removal::default()), None).saved("purged-externally");
     assert!(!removal.ledger.records[&OSD].closing && removal.ledger.records[&OSD].quarantine.is_none());
 }

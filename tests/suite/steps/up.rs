@@ -154,8 +154,8 @@ fn osd_with_a_pg_that_a_scrub_found_faulty_is_finished() {
         let faulty = with(&format!("active+clean+{fault}"));
         // The PG is not on the OSD yet, or lacks another replica.
         for osd in [OSD, OsdId(2)] {
-            let lacks = faulty.clone().with(|w| w.pg(0).acting.retain(|other| *other != osd));
-            check!(lacks.plan(), Next::Wait(Wait::ActiveClean { .. }));
+            let incomplete = faulty.clone().with(|w| w.pg(0).acting.retain(|other| *other != osd));
+            check!(incomplete.plan(), Next::Wait(Wait::ActiveClean { .. }));
         }
         let behind = faulty.clone().with(|w| w.pg(0).degraded = 1);
         check!(behind.plan(), Next::Wait(Wait::ActiveClean { .. }));

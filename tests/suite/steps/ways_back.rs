@@ -44,6 +44,10 @@ fn purged_id_is_reregistered_with_the_issued_fsid_on_disk() {
 
 #[test]
 fn osd_purged_after_its_stop_is_quarantined() {
+    let destroyed = World::destroyed(OSD).slot_gone(OSD).plan();
+    let inspects =
+        matches!(&destroyed, Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. });
+    assert!(inspects || quarantine(&destroyed).is_some(), "{destroyed:#?}");
     let stopped = World::stopped(OSD).slot_gone(OSD);
     let next = stopped.plan();
     let why = quarantine(&next).expect("a person purged it");
