@@ -77,7 +77,7 @@ impl Search {
                 }
                 moved = true;
             }
-            let is_torn = now.lags == Lags::Map;
+            let is_torn = now.lags != Lags::Parts;
             now.kept.take_if(|_| is_torn);
             let by_parts = now.decide_by_parts(policy);
             now.kept.take_if(|_| by_parts.is_none());

@@ -8,7 +8,7 @@
 //! that do something are steps: with every guard, there are none.
 //!
 //! In any observation, the osdmap may change before PGs and health are read, too
-//! (`docs/development/adr/0040-cheap-looks.md`).
+//! (`docs/development/adr/0040-cheap-looks.md`), and Deployments and pods after they are listed.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -42,6 +42,8 @@ pub(crate) enum Lags {
     Parts,
     /// The osdmap is older than PGs and health: its epoch moved between the reads.
     Map,
+    /// Deployments and pods of OSDs are older than the rest: it takes long to list thousands of them.
+    List,
 }
 
 /// An observation of which a waiting runner takes what it does not read again.
@@ -66,6 +68,10 @@ impl Kept {
         if state.lags == Lags::Map {
             return Some(Observation { at, ceph: self.seen.ceph.with(ceph.health, ceph.pgs), kube });
         }
+        if state.lags == Lags::List {
+            let Kube { daemons, ambiguities, .. } = self.seen.kube.clone();
+            return Some(Observation { at, ceph, kube: Kube { daemons, ambiguities, ..kube } });
+        }
         let in_progress = state.ledger.records.keys().copied().collect();
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
         Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress) })
@@ -79,7 +85,7 @@ impl State {
         let policy = self.policy_now(policy);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
         let next = plan::plan(&policy, &self.ledger, &seen);
-        (self.lags == Lags::Map || next.stands_by_parts()).then_some(next)
+        (self.lags != Lags::Parts || next.stands_by_parts()).then_some(next)
     }
 
     /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
@@ -95,7 +101,7 @@ impl State {
 
     /// Returns whether a step was decided by what the runner saw before.
     pub(crate) fn is_late(&self, step: &Move) -> bool {
-        *step == Move::Thaw || self.lags == Lags::Map && matches!(step, Move::ByParts(_))
+        *step == Move::Thaw || self.lags != Lags::Parts && matches!(step, Move::ByParts(_))
     }
 
     /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
@@ -110,7 +116,7 @@ impl State {
     pub(crate) fn lagging_moves(&self, decided: &Next, policy: &Policy) -> Vec<Move> {
         let keeps = match self.lags {
             Lags::Parts if may_observe_partly(decided) => Some(Move::Keep),
-            Lags::Map => Some(Move::ReadMap),
+            Lags::Map | Lags::List => Some(Move::Read),
             Lags::Never | Lags::Parts => None,
         };
         let keeps = keeps.filter(|_| self.kept.is_none());
@@ -125,6 +131,15 @@ impl State {
             seen.ceph.hash(hasher);
             return;
         }
+        let is_same = |(osd, daemon): (&OsdId, &Daemon)| {
+            let now = self.world.kube.daemons.get(osd).map(|daemon| daemon.generation);
+            (*osd, Daemon { generation: i64::from(now == Some(daemon.generation)), ..daemon.clone() })
+        };
+        let daemons: BTreeMap<_, _> = seen.kube.daemons.iter().map(is_same).collect();
+        (daemons, &seen.kube.ambiguities).hash(hasher);
+        if self.lags == Lags::List {
+            return;
+        }
         age.is_young(self.world.at).hash(hasher);
         let now = &self.world.ceph.slots;
         for (osd, slot) in &seen.ceph.slots {
@@ -133,14 +148,8 @@ impl State {
             (osd, is_same, metadata, used_bytes, dmcrypt_key).hash(hasher);
         }
         (seen.ceph.releases, &seen.ceph.backfill_full).hash(hasher);
-        let Kube { ambiguities, nodes, local_volumes, pvcs, rotating, rook_prepares, skipped, .. } =
-            &seen.kube;
-        (ambiguities, nodes, local_volumes, pvcs, rotating, rook_prepares, skipped).hash(hasher);
-        let is_same = |(osd, daemon): (&OsdId, &Daemon)| {
-            let now = self.world.kube.daemons.get(osd).map(|daemon| daemon.generation);
-            (*osd, Daemon { generation: i64::from(now == Some(daemon.generation)), ..daemon.clone() })
-        };
-        seen.kube.daemons.iter().map(is_same).collect::<BTreeMap<_, _>>().hash(hasher);
+        let Kube { nodes, local_volumes, pvcs, rotating, rook_prepares, skipped, .. } = &seen.kube;
+        (nodes, local_volumes, pvcs, rotating, rook_prepares, skipped).hash(hasher);
     }
 }
 
@@ -215,5 +224,31 @@ fn osdmap_that_moves_between_two_reads_does_no_harm() {
 fn osdmap_that_moves_between_two_reads_removes_no_needed_osd() {
     for search in removal::searches().into_iter().filter(|search| search.name == removal::TWO_REPLICAS) {
         explored(&Search { lags: Lags::Map, ..search });
+    }
+}
+
+/// Returns a search in which anything changes after the OSDs were listed, and one thing goes wrong.
+fn after_the_list(name: &'static str, world: fn() -> World, menu: Menu) -> Search {
+    Search { lags: Lags::List, ..lagging(name, world, menu) }
+}
+
+#[test]
+fn change_after_deployments_and_pods_are_listed_does_no_harm() {
+    let fault = || after_the_list("the list is old, a fault", example::replicated, everything);
+    explored(&fault());
+    needs(fault, &[Guard::AtRest, Guard::StoppedByUs]);
+    explored(&after_the_list("the list is old, a PVC", example::pvc_to_be_encrypted, pvcs::recreated));
+    explored(&after_the_list("the list is old, one more disk", example::one_more, new_osds::everything));
+    explored(&after_the_list(
+        "the list is old, in a directory",
+        example::in_directory,
+        directories::everything,
+    ));
+}
+
+#[test]
+fn change_after_the_list_removes_no_needed_osd() {
+    for search in removal::searches().into_iter().filter(|search| search.name == removal::TWO_REPLICAS) {
+        explored(&Search { lags: Lags::List, ..search });
     }
 }

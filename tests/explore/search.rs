@@ -27,8 +27,8 @@ pub(crate) enum Move {
     Cut(usize),
     /// An iteration after which a runner may observe partly.
     Keep,
-    /// A runner has read the osdmap, and not yet the PGs.
-    ReadMap,
+    /// A runner has read the osdmap, or listed the OSDs, and not yet the rest.
+    Read,
     /// A save or an act of a runner that decides by parts.
     ByParts(Shared<Next>),
     /// A decision of a runner that is frozen before it acts.
@@ -281,7 +281,7 @@ fn take<'a>(state: &State, step: &Move, decided: &'a Next) -> (State, Done, Opti
             let done = after.perform_and_keep(decided);
             (after, done, Some(Cow::Borrowed(decided)))
         }
-        Move::ReadMap => {
+        Move::Read => {
             after.keep();
             (after, Done::default(), None)
         }

@@ -10,7 +10,7 @@ pub(crate) fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Iteration => format!("the runner: {}", decision(decided)),
         Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
         Move::Keep => format!("the runner keeps what it saw: {}", decision(decided)),
-        Move::ReadMap => "the runner has read the osdmap".to_owned(),
+        Move::Read => "the runner has read a part of what it decides by".to_owned(),
         Move::ByParts(next) => format!("the runner, by parts: {}", decision(next)),
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {
