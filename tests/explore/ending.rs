@@ -8,7 +8,6 @@ use osd_migrate_core::domain::observation::{Slot, SlotState};
 use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::sim::{Happening, Noise};
 
-use super::lag::Lags;
 use super::promises::progress::Watch;
 use super::search::Search;
 use super::state::{Done, State};
@@ -77,7 +76,7 @@ impl Search {
                 }
                 moved = true;
             }
-            let is_torn = now.lags != Lags::Parts;
+            let is_torn = now.lags.is_torn();
             now.kept.take_if(|_| is_torn);
             let by_parts = now.decide_by_parts(policy);
             now.kept.take_if(|_| by_parts.is_none());

@@ -46,6 +46,13 @@ pub(crate) enum Lags {
     List,
 }
 
+impl Lags {
+    /// Returns whether one part of a complete observation is older than the rest, for one decision.
+    pub(crate) fn is_torn(self) -> bool {
+        matches!(self, Self::Map | Self::List)
+    }
+}
+
 /// An observation of which a waiting runner takes what it does not read again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Kept {
@@ -69,7 +76,8 @@ impl Kept {
             return Some(Observation { at, ceph: self.seen.ceph.with(ceph.health, ceph.pgs), kube });
         }
         if state.lags == Lags::List {
-            let Kube { daemons, ambiguities, .. } = self.seen.kube.clone();
+            let Kube { daemons, ambiguities, .. } = &self.seen.kube;
+            let (daemons, ambiguities) = (daemons.clone(), ambiguities.clone());
             return Some(Observation { at, ceph, kube: Kube { daemons, ambiguities, ..kube } });
         }
         let in_progress = state.ledger.records.keys().copied().collect();
@@ -85,7 +93,7 @@ impl State {
         let policy = self.policy_now(policy);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
         let next = plan::plan(&policy, &self.ledger, &seen);
-        (self.lags != Lags::Parts || next.stands_by_parts()).then_some(next)
+        (self.lags.is_torn() || next.stands_by_parts()).then_some(next)
     }
 
     /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
@@ -101,7 +109,7 @@ impl State {
 
     /// Returns whether a step was decided by what the runner saw before.
     pub(crate) fn is_late(&self, step: &Move) -> bool {
-        *step == Move::Thaw || self.lags != Lags::Parts && matches!(step, Move::ByParts(_))
+        *step == Move::Thaw || self.lags.is_torn() && matches!(step, Move::ByParts(_))
     }
 
     /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
@@ -220,11 +228,16 @@ fn osdmap_that_moves_between_two_reads_does_no_harm() {
     needs(deaths, &[Guard::AllClean, Guard::RecheckAllClean, Guard::RecheckOnlyOursMissing]);
 }
 
+/// Explores removals from a pool of two replicas by observations that are torn.
+fn explored_removals(lags: Lags) {
+    for search in removal::searches().into_iter().filter(|search| search.name == removal::TWO_REPLICAS) {
+        explored(&Search { lags, ..search });
+    }
+}
+
 #[test]
 fn osdmap_that_moves_between_two_reads_removes_no_needed_osd() {
-    for search in removal::searches().into_iter().filter(|search| search.name == removal::TWO_REPLICAS) {
-        explored(&Search { lags: Lags::Map, ..search });
-    }
+    explored_removals(Lags::Map);
 }
 
 /// Returns a search in which anything changes after the OSDs were listed, and one thing goes wrong.
@@ -248,7 +261,5 @@ fn change_after_deployments_and_pods_are_listed_does_no_harm() {
 
 #[test]
 fn change_after_the_list_removes_no_needed_osd() {
-    for search in removal::searches().into_iter().filter(|search| search.name == removal::TWO_REPLICAS) {
-        explored(&Search { lags: Lags::List, ..search });
-    }
+    explored_removals(Lags::List);
 }
