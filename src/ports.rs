@@ -43,9 +43,11 @@ pub struct Failure {
 pub trait Cluster {
     /// Observes everything relevant.
     ///
-    /// `ask` returns the further questions that follow from a first observation.
+    /// Of OSDs that are not in progress, Deployments and pods may be kept, as long as no change of them is
+    /// reported. `ask` returns the further questions that follow from a first observation.
     fn observe(
         &mut self,
+        in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
     /// Asks the questions that follow from an observation again, because the ledger was saved since.

@@ -5,6 +5,7 @@
 //! did something, and then less often (`pause.rs`). After a save of its own, it has the observation of that
 //! save (`before.rs`).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::before::{Before, Save};
@@ -181,7 +182,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let observed = match before.observation(&ledger, self.clock.now()) {
             Some(same) => self.cluster.ask_again(same, ask).await,
-            None => self.cluster.observe(ask).await,
+            None => self.cluster.observe(&in_progress(&ledger), ask).await,
         };
         let seen = match (observed, &crash_loop) {
             (Ok(seen), _) => seen,
@@ -264,9 +265,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         policy: &Policy,
         ledger: &Ledger,
     ) -> Result<Option<(Observation, Next)>, RunError> {
-        let in_progress = ledger.records.keys().copied().collect();
         let ask = |seen: &_| plan::questions(policy, ledger, seen);
-        let seen = self.cluster.observe_partly(&in_progress, ask).await.map_err(RunError::Observe)?;
+        let seen = self.cluster.observe_partly(&in_progress(ledger), ask).await.map_err(RunError::Observe)?;
         let decided = seen.map(|seen| {
             let next = plan::plan(policy, ledger, &seen);
             (seen, next)
@@ -336,6 +336,10 @@ fn stopped_of(ledger: &Ledger) -> Vec<Stopped> {
     let open = ledger.in_flight().filter(|record| record.stop_intended_at.is_some() && !record.closing);
     open.map(|record| Stopped { osd: record.osd, noout_is_ours: record.flags_to_lift(true, true).0 })
         .collect()
+}
+
+fn in_progress(ledger: &Ledger) -> BTreeSet<OsdId> {
+    ledger.records.keys().copied().collect()
 }
 
 fn severity(error: &RunError) -> Severity {

@@ -101,7 +101,7 @@ impl Inventories<'_> {
     async fn observe(&mut self) -> Result<Observation, Failure> {
         // Reading the ledger gives its version, which every act compares with the stored one.
         Ledgers::new(Arc::clone(&self.k8s)).load().await?;
-        self.live.observe(|_| Questions::default()).await
+        self.live.observe(&BTreeSet::new(), |_| Questions::default()).await
     }
 }
 

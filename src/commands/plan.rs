@@ -1,6 +1,6 @@
 //! `plan`: what a run would do, with an inventory of the nodes or without.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ pub(super) async fn planned(
     all: bool,
 ) -> Result<(String, Vec<Finding>), Exit> {
     let (ledger, _) = Ledgers::new(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
-    let observed = live.observe(|seen| questions(View { policy, ledger: &ledger, seen })).await;
+    let observed =
+        live.observe(&BTreeSet::new(), |seen| questions(View { policy, ledger: &ledger, seen })).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
     let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);

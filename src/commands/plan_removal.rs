@@ -22,7 +22,7 @@ use crate::show::{self, Removal};
 ///
 /// The exit code says whether each PG and each byte finds a place.
 pub(super) async fn plan_removal(mut live: Live, k8s: &K8s, args: &PlanArgs) -> Exit {
-    let seen = match live.observe(|_| Questions::default()).await {
+    let seen = match live.observe(&BTreeSet::new(), |_| Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };

@@ -1,5 +1,6 @@
 //! `preflight`: Helm's hook before an upgrade. It checks and changes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub(super) async fn preflight(k8s: Arc<K8s>, timeout: Duration) -> Exit {
         Err(error) => return not_loaded(&error),
     };
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    let seen = match live.observe(|_| Questions::default()).await {
+    let seen = match live.observe(&BTreeSet::new(), |_| Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => {
             if ledger.records.is_empty() && is_without_cluster(&k8s, false).await {

@@ -30,7 +30,7 @@ pub(super) async fn remove(k8s: Arc<K8s>, timeout: Duration, args: &RemoveArgs) 
         Err(error) => return not_loaded(&error),
     };
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    let seen = match live.observe(|_| Questions::default()).await {
+    let seen = match live.observe(&BTreeSet::new(), |_| Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };

@@ -197,6 +197,8 @@ guards! {
     // Phase table, steps, plan (domain/phase/, domain/step/, domain/plan/).
     /// By a partial observation, parts of which are old, a run only waits.
     OnlyWaitsByParts,
+    /// Deployments and pods of OSDs in progress are read each time, whatever the watches report.
+    InProgressIsRead,
     /// A slot is the old OSD's only if it holds the recorded fsid.
     SlotIsOld,
     /// A slot is the new OSD's only if it holds the saved fsid or an issued one: the id may have been
@@ -340,6 +342,8 @@ guards! {
     BatchEndsWithQuarantine,
     /// A run that waits observes everything again in time.
     PartsExpire,
+    /// All OSDs are listed again in time.
+    ListExpires,
     /// Rook's operator is restored while a run waits.
     OperatorRestored,
     /// Attempts of a node agent after the stop are spaced.

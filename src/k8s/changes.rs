@@ -4,9 +4,13 @@
 //! that nothing has changed that it knows of, so that a run that waits need not read the same again. See
 //! `docs/development/adr/0050-watches.md`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
+
+use crate::domain::osd::OsdId;
 
 /// Objects that are watched together, in the namespace of the CephCluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,9 @@ impl Watched {
         [Self::Clusters, Self::Deployments, Self::Pods, Self::Jobs, Self::Maps, Self::RookPdb, Self::OwnPdb];
 }
 
+/// Kinds of objects of which OSDs consist.
+const OF_OSDS: [Watched; 2] = [Watched::Deployments, Watched::Pods];
+
 /// Numbers of changes that were known at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(Vec<u64>);
@@ -42,6 +49,9 @@ pub(crate) struct Mark(Vec<u64>);
 pub(crate) struct Changes {
     kinds: [OfKind; Watched::ALL.len()],
     any: Notify,
+    /// OSDs of which a Deployment or a pod changed since these were last taken; `None` if a change may be
+    /// missing.
+    osds: Mutex<Option<BTreeSet<OsdId>>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +81,24 @@ impl Changes {
         self.any.notify_one();
     }
 
+    /// Notes that a Deployment or a pod of an OSD changed; of no OSD that is known if it has no valid label.
+    pub(crate) fn note_osd(&self, osd: Option<OsdId>) {
+        let mut osds = self.osds.lock().unwrap_or_else(PoisonError::into_inner);
+        *osds = osds.take().zip(osd).map(|(mut osds, osd)| {
+            osds.insert(osd);
+            osds
+        });
+    }
+
+    /// Returns the OSDs of which a Deployment or a pod changed since the last call; `None` if a change may be
+    /// missing.
+    pub(crate) fn take_osds(&self) -> Option<BTreeSet<OsdId>> {
+        let mut osds = self.osds.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_watched = |kind: &Watched| self.of(*kind).is_watched.load(Ordering::Acquire);
+        let now = OF_OSDS.iter().all(is_watched).then(BTreeSet::new);
+        std::mem::replace(&mut *osds, now.clone()).filter(|_| now.is_some())
+    }
+
     /// Returns when a change is noted, or at once if one was noted since the last call.
     pub(crate) async fn next(&self) {
         self.any.notified().await;
@@ -79,12 +107,20 @@ impl Changes {
     /// Notes that changes are counted from now on; earlier ones may have been missed.
     pub(super) fn begin(&self, kind: Watched) {
         self.note(kind);
+        self.miss_osds(kind);
         self.of(kind).is_watched.store(true, Ordering::Release);
     }
 
     /// Notes that changes may be missed from now on.
     pub(super) fn end(&self, kind: Watched) {
         self.of(kind).is_watched.store(false, Ordering::Release);
+        self.miss_osds(kind);
+    }
+
+    fn miss_osds(&self, kind: Watched) {
+        if OF_OSDS.contains(&kind) {
+            self.note_osd(None);
+        }
     }
 
     #[expect(clippy::indexing_slicing, reason = "the array has an element for each variant")]
@@ -177,6 +213,38 @@ mod tests {
         changes.begin(Watched::Maps);
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(4));
+    }
+
+    #[test]
+    fn changed_osds_are_taken_once() {
+        let changes = watched();
+        assert_eq!(changes.take_osds(), None, "earlier changes are not known");
+        assert_eq!(changes.take_osds(), Some(BTreeSet::new()));
+        changes.note_osd(Some(OsdId(3)));
+        changes.note_osd(Some(OsdId(1)));
+        assert_eq!(changes.take_osds(), Some([OsdId(1), OsdId(3)].into()));
+        assert_eq!(changes.take_osds(), Some(BTreeSet::new()));
+    }
+
+    #[test]
+    fn changed_osds_are_unknown_after_a_gap_in_a_watch() {
+        let changes = watched();
+        changes.take_osds();
+        changes.end(Watched::Jobs);
+        assert_eq!(changes.take_osds(), Some(BTreeSet::new()), "no object of an OSD");
+        for kind in OF_OSDS {
+            changes.note_osd(Some(OsdId(1)));
+            changes.end(kind);
+            assert_eq!(changes.take_osds(), None);
+            assert_eq!(changes.take_osds(), None, "still not watched");
+            changes.begin(kind);
+            changes.note_osd(Some(OsdId(1)));
+            assert_eq!(changes.take_osds(), None);
+            assert_eq!(changes.take_osds(), Some(BTreeSet::new()));
+        }
+        changes.note_osd(None);
+        changes.note_osd(Some(OsdId(1)));
+        assert_eq!(changes.take_osds(), None, "a change of an OSD that is not known");
     }
 
     #[tokio::test]

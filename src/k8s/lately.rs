@@ -1,14 +1,14 @@
 //! Answers of partial observations, which are not read again until a watch reports a change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::domain::observation::{Control, Operator, OsdPdb};
-use crate::domain::osd::OsdId;
+use crate::domain::observation::{Control, Listed, Node, Operator, OsdPdb};
+use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::removal::Requests;
 use crate::k8s::changes::{Last, Watched};
 use crate::k8s::client::access::K8s;
@@ -31,12 +31,42 @@ const PDB_STATE: &str = "rook-ceph-pdbstatemap";
 /// ConfigMaps of Rook that an observation reads.
 pub(super) const ROOK_MAPS: [&str; 3] = [MIGRATION, REPLACEMENT, PDB_STATE];
 
-/// Answers that partial observations have read.
+/// Answers that later observations need not read again.
 #[derive(Default)]
 pub struct Lately {
+    /// Deployments and pods of all OSDs.
+    pub list: Option<List>,
     pub(super) in_progress: OfOsds,
     pub(super) small: LastSmall,
     pub(super) around: LastAround,
+}
+
+/// Deployments and pods of all OSDs, with what they were read by.
+pub struct List {
+    pub(super) listed: Listed,
+    /// Value of the label `kubernetes.io/hostname` of each node, by which Deployments name their nodes.
+    hostnames: Vec<(NodeName, String)>,
+    pub(super) operator_namespace: Option<String>,
+}
+
+impl List {
+    /// Keeps a list with the nodes by whose names it was read.
+    pub(super) fn new(
+        listed: Listed,
+        nodes: &BTreeMap<NodeName, Node>,
+        operator_namespace: Option<String>,
+    ) -> Self {
+        Self { listed, hostnames: hostnames(nodes), operator_namespace }
+    }
+
+    /// Returns whether the Deployments would name the same nodes.
+    pub(super) fn has_hostnames_of(&self, nodes: &BTreeMap<NodeName, Node>) -> bool {
+        self.hostnames == hostnames(nodes)
+    }
+}
+
+fn hostnames(nodes: &BTreeMap<NodeName, Node>) -> Vec<(NodeName, String)> {
+    nodes.iter().map(|(name, node)| (name.clone(), node.hostname.clone())).collect()
 }
 
 /// Deployments and pods of these OSDs.

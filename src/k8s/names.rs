@@ -67,9 +67,12 @@ pub(super) const OF_OSDS: &str = "app=rook-ceph-osd";
 /// Label of the Deployments and pods of OSDs, by which that selector selects them.
 pub(super) const OSD_APP: (&str, &str) = ("app", "rook-ceph-osd");
 
+/// Label with the id of an OSD, by which requests of one or some OSDs select.
+pub(super) const OSD_ID: &str = "ceph-osd-id";
+
 /// Returns the selector of the Deployment and the pods of an OSD.
 pub(super) fn of_osd(osd: OsdId) -> String {
-    format!("{OF_OSDS},ceph-osd-id={}", osd.0)
+    format!("{OF_OSDS},{OSD_ID}={}", osd.0)
 }
 
 /// Longest record that is used unchanged in names: a Job's name (task, OSD, record, attempt) has at most 63

@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
 use kube::core::ApiResource;
 
-use crate::domain::observation::{Kube, Node};
+use crate::domain::observation::{Kube, Listed, Node, read_each_time};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
 use crate::k8s::changes::Watched;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::lately::{Around, Large, Lately, OfOsds, Small};
-use crate::k8s::names::{OF_OSDS, of_osd};
+use crate::k8s::lately::{Around, Large, Lately, List, OfOsds, Small};
+use crate::k8s::names::{OF_OSDS, OSD_ID, of_osd};
 use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
 use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
-use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
+use crate::k8s::osd::daemons::{OsdPod, daemons, on_one_pvc, osd_pod, parse_daemon};
 use crate::k8s::prepares::{OF_PREPARES, running_job};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
@@ -34,22 +35,50 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 impl K8s {
     /// Observes everything that an iteration decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
-        self.observe_all(&mut Lately::default()).await
+        self.observe_all(&BTreeSet::new(), &mut Lately::default(), DateTime::default()).await
     }
 
-    /// Observes the same, and notes in `lately` what later partial observations need not read again.
-    pub async fn observe_all(&self, lately: &mut Lately) -> Result<Kube, K8sError> {
+    /// Observes the same, and notes in `lately` what later observations need not read again.
+    ///
+    /// OSDs that are not in progress, and of which no watch has reported a change, are as they were listed.
+    pub async fn observe_all(
+        &self,
+        in_progress: &BTreeSet<OsdId>,
+        lately: &mut Lately,
+        now: DateTime<Utc>,
+    ) -> Result<Kube, K8sError> {
+        let list = lately.list.take().filter(|list| list.listed.is_young(now));
         *lately = Lately::default();
+        // Taken before anything is read: what changes during the read is read again.
+        let changed = self.changes().take_osds();
+        let known = list.zip(changed.map(|changed| read_each_time(in_progress, &changed)));
+        let known = known.filter(|(_, read)| read.len() <= NAMED);
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
         let (large, nodes, prepares, small) = tokio::try_join!(
-            Box::pin(self.large(OF_OSDS)),
+            Box::pin(self.large_of(known.as_ref().map(|(_, read)| read))),
             machines.list("", |node| Some(named_node(&node))),
             jobs.list(OF_PREPARES, |job| running_job(&job)),
             Box::pin(self.small(&mut lately.small)),
         )?;
+        let nodes: BTreeMap<_, _> = nodes.into_iter().collect();
+        let (large, known) = match known {
+            Some((list, _)) if !list.has_hostnames_of(&nodes) => (self.large(OF_OSDS).await?, None),
+            known => (large, known),
+        };
         let of_operator = large.0.iter().flatten().find_map(|p| p.operator_namespace.clone());
-        let around = self.around(&mut lately.around, of_operator).await?;
-        let mut kube = self.joined(large, nodes.into_iter().collect(), small, around)?;
+        let of_operator = of_operator.or_else(|| known.as_ref()?.0.operator_namespace.clone());
+        let are_labelled = large.0.iter().flatten().all(|parsed| parsed.is_labelled);
+        let around = self.around(&mut lately.around, of_operator.clone()).await?;
+        let kube = self.joined(large, nodes, small, around)?;
+        let (mut kube, listed_at) = match known {
+            Some((list, read)) => {
+                let listed_at = list.listed.at();
+                (completed(kube, list.listed, &read), listed_at)
+            }
+            None => (kube, now),
+        };
+        let listed = Listed::of(&kube, listed_at).filter(|_| are_labelled);
+        lately.list = listed.map(|listed| List::new(listed, &kube.nodes, of_operator));
         kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
@@ -82,14 +111,20 @@ impl K8s {
 
     /// Lists Deployments and pods of the OSDs in progress.
     async fn in_progress(&self, last: &mut OfOsds, osds: &BTreeSet<OsdId>) -> Result<Large, K8sError> {
-        if osds.is_empty() {
-            return Ok(Large::default());
-        }
         if last.osds != *osds {
             *last = OfOsds { osds: osds.clone(), ..OfOsds::default() };
         }
         let now = self.changes().mark(&[Watched::Deployments, Watched::Pods]);
-        last.objects.get(now, self.large(&of_osds(osds))).await
+        last.objects.get(now, self.large_of(Some(osds))).await
+    }
+
+    /// Lists Deployments and pods of these OSDs, or of all.
+    async fn large_of(&self, osds: Option<&BTreeSet<OsdId>>) -> Result<Large, K8sError> {
+        match osds {
+            Some(osds) if osds.is_empty() => Ok(Large::default()),
+            Some(osds) => self.large(&of_osds(osds)).await,
+            None => self.large(OF_OSDS).await,
+        }
     }
 
     /// Lists Deployments and pods of OSDs.
@@ -152,10 +187,21 @@ impl K8s {
     }
 }
 
+/// Returns an observation of some OSDs with the others of the list.
+///
+/// One that was read and one of the list may name the same PVC.
+fn completed(kube: Kube, list: Listed, read: &BTreeSet<OsdId>) -> Kube {
+    let mut kube = list.complete(kube, read);
+    let shared = on_one_pvc(&kube.daemons).into_iter().filter(|one| !kube.ambiguities.contains(one));
+    let shared: Vec<_> = shared.collect();
+    kube.ambiguities.extend(shared);
+    kube
+}
+
 /// Returns the selector of the Deployments and pods of these OSDs.
 fn of_osds(osds: &BTreeSet<OsdId>) -> String {
     let ids: Vec<_> = osds.iter().map(|osd| osd.0.to_string()).collect();
-    format!("{OF_OSDS},ceph-osd-id in ({})", ids.join(","))
+    format!("{OF_OSDS},{OSD_ID} in ({})", ids.join(","))
 }
 
 /// Contents of the lists, reduced page by page to the parts that are needed.
@@ -226,6 +272,9 @@ fn named_node(node: &ApiNode) -> (NodeName, Node) {
     (NodeName(name), Node { ready, cordoned, hostname, labels, taints })
 }
 
+#[cfg(test)]
+#[path = "observe_list_tests.rs"]
+mod list_tests;
 #[cfg(test)]
 #[path = "observe_tests.rs"]
 mod tests;

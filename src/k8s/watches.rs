@@ -10,13 +10,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, Resource};
 
+use crate::domain::osd::OsdId;
 use crate::k8s::changes::{Changes, Watched};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
 use crate::k8s::client::watch::Which;
 use crate::k8s::lately::ROOK_MAPS;
-use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OURS};
+use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS};
 use crate::k8s::own::ledger_map::STATUS;
 use crate::k8s::rook::operator::OPERATOR_APP;
 use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
@@ -57,6 +58,9 @@ impl K8s {
         let changed = |object: &ObjectMeta| {
             if is_read(watched, object) {
                 self.changes.note(watched);
+            }
+            if is_of_osd(watched, object) {
+                self.changes.note_osd(osd_of(object));
             }
         };
         kind.watch(which, from, begun, changed).await
@@ -110,14 +114,29 @@ fn which(watched: Watched) -> Which<'static> {
 /// they write every two seconds.
 fn is_read(watched: Watched, object: &ObjectMeta) -> bool {
     let name = object.name.as_deref().unwrap_or_default();
-    let has = |(key, value): (&str, &str)| {
-        object.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
-    };
     match watched {
         Watched::Maps => name != STATUS && (name.starts_with(OURS) || ROOK_MAPS.contains(&name)),
-        Watched::Pods => [OSD_APP, OPERATOR_APP, (NAME, OURS)].into_iter().any(has),
+        Watched::Pods => [OSD_APP, OPERATOR_APP, (NAME, OURS)].into_iter().any(|label| has(object, label)),
         Watched::Clusters | Watched::Deployments | Watched::Jobs | Watched::RookPdb | Watched::OwnPdb => true,
     }
+}
+
+/// Returns whether the object is the Deployment or a pod of an OSD.
+fn is_of_osd(watched: Watched, object: &ObjectMeta) -> bool {
+    match watched {
+        Watched::Deployments | Watched::Pods => has(object, OSD_APP),
+        Watched::Clusters | Watched::Jobs | Watched::Maps | Watched::RookPdb | Watched::OwnPdb => false,
+    }
+}
+
+/// Returns the OSD by its label, as a list selects it.
+fn osd_of(object: &ObjectMeta) -> Option<OsdId> {
+    let label = object.labels.as_ref()?.get(OSD_ID)?;
+    label.parse().ok().map(OsdId).filter(|osd| osd.0.to_string() == *label)
+}
+
+fn has(object: &ObjectMeta, (key, value): (&str, &str)) -> bool {
+    object.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|found| found == value)
 }
 
 #[cfg(test)]
@@ -184,6 +203,25 @@ mod tests {
             assert!(is_read(Watched::Maps, &object(map, OSD_APP)), "{map}");
         }
         assert!(!is_read(Watched::Maps, &object("rook-config-override", OSD_APP)));
+    }
+
+    #[test]
+    fn changes_of_osds_are_noted_by_their_label() {
+        let object = |labels: &[(&str, &str)]| ObjectMeta {
+            labels: Some(
+                labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            ),
+            ..ObjectMeta::default()
+        };
+        for kind in [Watched::Deployments, Watched::Pods] {
+            assert!(is_of_osd(kind, &object(&[OSD_APP])));
+            assert!(!is_of_osd(kind, &object(&[("app", "rook-ceph-mon")])));
+        }
+        assert!(!is_of_osd(Watched::Maps, &object(&[OSD_APP])));
+        for (label, osd) in [("3", Some(OsdId(3))), ("03", None), ("osd.3", None), ("x", None)] {
+            assert_eq!(osd_of(&object(&[(OSD_ID, label)])), osd, "{label}");
+        }
+        assert_eq!(osd_of(&object(&[OSD_APP])), None);
     }
 
     #[tokio::test]

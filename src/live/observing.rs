@@ -13,10 +13,14 @@ use crate::live::kept::Kept;
 use crate::ports::{Cluster, Failure};
 
 impl Cluster for Live {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+    async fn observe(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
         self.kept = None;
         let began = now();
-        let kube = self.k8s.observe_all(&mut self.lately).await.map_err(kube_failure)?;
+        let kube = self.k8s.observe_all(in_progress, &mut self.lately, began).await.map_err(kube_failure)?;
         let ceph = self.observe_ceph().await?;
         let seen = self.joined(ceph, kube, ask).await?;
         let age = Age::new(began, seen.at, self.age);
@@ -50,9 +54,10 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         self.age = None;
         // An act that is refused found something else than was observed.
-        let kept = self.kept.take();
+        let (kept, list) = (self.kept.take(), self.lately.list.take());
         self.act_as_expected(act).await?;
         self.kept = kept.filter(|_| act.keeps_observation());
+        self.lately.list = list.filter(|_| !act.changes_other_osds());
         Ok(())
     }
 }

@@ -150,7 +150,11 @@ impl Runner {
 }
 
 impl Cluster for Runner {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+    async fn observe(
+        &mut self,
+        _: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
         let seen = self.sim.borrow().world.observe(ask);
         self.me.kept.replace(Some(seen.clone()));
         Ok(seen)

@@ -102,6 +102,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::BatchEndsWithQuarantine => batch::FAILS,
         Guard::OnlyWaitsByParts => lag::ON_A_PVC,
         Guard::PartsExpire => lag::AROUND,
+        Guard::InProgressIsRead | Guard::ListExpires => lag::ONE_MORE,
         Guard::RecoverySavedFirst => recovery::FAST,
         Guard::RecoveryOfOthersStays => recovery::OF_A_PERSON,
         Guard::ScrubSavedFirst => scrubs::WAIT,

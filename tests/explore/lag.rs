@@ -8,16 +8,18 @@
 //! that do something are steps: with every guard, there are none.
 //!
 //! In any observation, the osdmap may change before PGs and health are read, too
-//! (`docs/development/adr/0040-cheap-looks.md`), and Deployments and pods after they are listed.
+//! (`docs/development/adr/0040-cheap-looks.md`), and Deployments and pods after they are listed. Those of
+//! OSDs that are not in progress may stay as they were listed
+//! (`docs/development/adr/0053-list-of-what-changed.md`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::next::Next;
-use osd_migrate_core::domain::observation::{Age, Daemon, Kube, Observation, Slot};
+use osd_migrate_core::domain::observation::{Age, Daemon, Kube, Listed, Observation, Slot, read_each_time};
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::{self, Questions};
 use osd_migrate_core::domain::policy::Policy;
@@ -33,6 +35,8 @@ use super::{
 pub(super) const AROUND: &str = "a view lags";
 pub(super) const ON_A_PVC: &str = "a view lags, a PVC is recreated";
 
+pub(super) const ONE_MORE: &str = "other OSDs stay old, one more disk";
+
 /// How a runner's view may lag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lags {
@@ -44,6 +48,8 @@ pub(crate) enum Lags {
     Map,
     /// Deployments and pods of OSDs are older than the rest: it takes long to list thousands of them.
     List,
+    /// Deployments and pods of OSDs that are not in progress stay as they were listed, also after acts.
+    Others,
 }
 
 impl Lags {
@@ -58,13 +64,21 @@ impl Lags {
 pub(crate) struct Kept {
     seen: Shared<Observation>,
     age: Age,
+    listed: Option<Listed>,
 }
 
 impl Kept {
     /// Keeps an observation of a cluster that is slow to observe, for two minutes.
     fn of(seen: Observation) -> Self {
         let age = Age::new(seen.at, seen.at + TimeDelta::seconds(6), None);
-        Self { seen: seen.into(), age }
+        let listed = Listed::of(&seen.kube, seen.at);
+        Self { seen: seen.into(), age, listed }
+    }
+
+    /// Keeps the list of all OSDs, with what was read of some since.
+    fn of_list(self, seen: Observation) -> Self {
+        let at = self.listed.map_or(seen.at, |listed| listed.at());
+        Self { listed: Listed::of(&seen.kube, at), ..Self::of(seen) }
     }
 
     /// Returns what is read now, together with what was kept.
@@ -81,6 +95,11 @@ impl Kept {
             return Some(Observation { at, ceph, kube: Kube { daemons, ambiguities, ..kube } });
         }
         let in_progress = state.ledger.records.keys().copied().collect();
+        if state.lags == Lags::Others {
+            let listed = self.listed.clone().filter(|listed| listed.is_young(at))?;
+            let read = read_each_time(&in_progress, &BTreeSet::new());
+            return Some(Observation { at, ceph, kube: listed.complete(kube, &read) });
+        }
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
         Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress) })
     }
@@ -93,7 +112,7 @@ impl State {
         let policy = self.policy_now(policy);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
         let next = plan::plan(&policy, &self.ledger, &seen);
-        (self.lags.is_torn() || next.stands_by_parts()).then_some(next)
+        (self.lags != Lags::Parts || next.stands_by_parts()).then_some(next)
     }
 
     /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
@@ -114,9 +133,15 @@ impl State {
 
     /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
     pub(crate) fn perform_by_parts(&mut self, next: &Next) -> Done {
+        let seen = self.kept.as_ref().and_then(|kept| kept.joined(self));
         let done = self.perform(next, self.version);
-        let stays = self.lags == Lags::Parts && may_observe_partly(next) && done.refused.is_none();
-        self.kept.take_if(|_| !stays);
+        match self.lags {
+            Lags::Others if stays_listed(next) && done.refused.is_none() => {
+                self.kept = self.kept.take().zip(seen).map(|(kept, seen)| kept.of_list(seen));
+            }
+            Lags::Parts if may_observe_partly(next) && done.refused.is_none() => {}
+            Lags::Never | Lags::Parts | Lags::Map | Lags::List | Lags::Others => self.kept = None,
+        }
         done
     }
 
@@ -124,17 +149,23 @@ impl State {
     pub(crate) fn lagging_moves(&self, decided: &Next, policy: &Policy) -> Vec<Move> {
         let keeps = match self.lags {
             Lags::Parts if may_observe_partly(decided) => Some(Move::Keep),
-            Lags::Map | Lags::List => Some(Move::Read),
+            Lags::Map | Lags::List | Lags::Others => Some(Move::Read),
             Lags::Never | Lags::Parts => None,
         };
         let keeps = keeps.filter(|_| self.kept.is_none());
-        let by_parts = self.decide_by_parts(policy).filter(|next| !matches!(next, Next::Wait(_)));
+        // Before an end, everything is listed.
+        let is_step = |next: &Next| match next {
+            Next::Wait(_) => false,
+            Next::Finished(_) | Next::Halt(_) => self.lags != Lags::Others,
+            Next::Save { .. } | Next::Do(_) => true,
+        };
+        let by_parts = self.decide_by_parts(policy).filter(is_step);
         keeps.into_iter().chain(by_parts.map(|next| Move::ByParts(next.into()))).collect()
     }
 
     /// Hashes what was kept, as far as it matters.
     pub(crate) fn hash_kept(&self, hasher: &mut impl std::hash::Hasher) {
-        let Some(Kept { seen, age }) = self.kept.as_ref() else { return };
+        let Some(Kept { seen, age, listed }) = self.kept.as_ref() else { return };
         if self.lags == Lags::Map {
             seen.ceph.hash(hasher);
             return;
@@ -145,7 +176,10 @@ impl State {
         };
         let daemons: BTreeMap<_, _> = seen.kube.daemons.iter().map(is_same).collect();
         (daemons, &seen.kube.ambiguities).hash(hasher);
-        if self.lags == Lags::List {
+        if self.lags == Lags::Others {
+            listed.as_ref().is_some_and(|listed| listed.is_young(self.world.at)).hash(hasher);
+        }
+        if self.lags != Lags::Parts {
             return;
         }
         age.is_young(self.world.at).hash(hasher);
@@ -170,6 +204,15 @@ fn may_observe_partly(next: &Next) -> bool {
     }
 }
 
+/// Returns whether the list of all OSDs is kept after this decision.
+fn stays_listed(next: &Next) -> bool {
+    match next {
+        Next::Do(act) => !act.changes_other_osds(),
+        Next::Save { .. } | Next::Wait(_) => true,
+        Next::Finished(_) | Next::Halt(_) => false,
+    }
+}
+
 /// Returns a search in which a runner's view lags, and one thing goes wrong.
 fn lagging(name: &'static str, world: fn() -> World, menu: Menu) -> Search {
     Search { lags: Lags::Parts, ..Search::new(name, world, menu, (1, 0, 0)) }
@@ -185,7 +228,7 @@ fn on_a_pvc() -> Search {
 
 /// Returns the searches for mutants.
 pub(super) fn searches() -> Vec<Search> {
-    vec![around_an_osd(), on_a_pvc()]
+    vec![around_an_osd(), on_a_pvc(), one_more_disk()]
 }
 
 #[test]
@@ -262,4 +305,31 @@ fn change_after_deployments_and_pods_are_listed_does_no_harm() {
 #[test]
 fn change_after_the_list_removes_no_needed_osd() {
     explored_removals(Lags::List);
+}
+
+/// Returns a search in which OSDs that are not in progress stay as they were listed.
+fn others_stay(name: &'static str, world: fn() -> World, menu: Menu) -> Search {
+    Search { lags: Lags::Others, ..lagging(name, world, menu) }
+}
+
+fn one_more_disk() -> Search {
+    others_stay(ONE_MORE, example::one_more, new_osds::everything)
+}
+
+#[test]
+fn list_of_other_osds_that_stays_old_does_no_harm() {
+    explored(&others_stay("other OSDs stay old, a fault", example::replicated, everything));
+    explored(&others_stay("other OSDs stay old, a PVC", example::pvc_to_be_encrypted, pvcs::recreated));
+    explored(&one_more_disk());
+    needs(one_more_disk, &[Guard::InProgressIsRead, Guard::ListExpires]);
+    explored(&others_stay(
+        "other OSDs stay old, in a directory",
+        example::in_directory,
+        directories::everything,
+    ));
+}
+
+#[test]
+fn list_that_stays_old_removes_no_needed_osd() {
+    explored_removals(Lags::Others);
 }

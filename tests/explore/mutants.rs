@@ -179,6 +179,7 @@ fn nothing_is_found(part: usize) {
         batch::FAILS,
         lag::AROUND,
         lag::ON_A_PVC,
+        lag::ONE_MORE,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
@@ -316,8 +317,10 @@ fn mutant_of_each_progress_rule_is_found_by_its_own_search() {
         Guard::AdmittedFirst,
         Guard::AgentRetriesSpaced,
         Guard::DownIsNoCandidate,
+        Guard::InProgressIsRead,
         Guard::IntentOutlivesSlowIterations,
         Guard::LimitPastStopOnly,
+        Guard::ListExpires,
         Guard::NooutHasAnEnd,
         Guard::OperatorRestored,
         Guard::PartsExpire,

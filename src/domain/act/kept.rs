@@ -18,6 +18,35 @@ impl Act {
     }
 }
 
+/// Acts after which Deployments and pods of OSDs without a record are listed again
+/// (`docs/development/adr/0053-list-of-what-changed.md`).
+impl Act {
+    /// Returns whether the act changes Deployments or pods of OSDs that may have no record afterwards.
+    pub fn changes_other_osds(&self) -> bool {
+        match self {
+            Self::Kube(KubeAct::Adopt(_) | KubeAct::Tolerate { .. } | KubeAct::DropDeployment { .. }) => true,
+            Self::Kube(
+                // OSDs in progress.
+                KubeAct::Stop { .. }
+                | KubeAct::Restart { .. }
+                | KubeAct::Deploy(_)
+                // Objects of other kinds.
+                | KubeAct::Fence { .. }
+                | KubeAct::Unfence { .. }
+                | KubeAct::ScaleOperator { .. }
+                | KubeAct::DropRequest { .. }
+                | KubeAct::BackUp { .. }
+                | KubeAct::LimitDrains { .. }
+                | KubeAct::CreatePdb { .. }
+                | KubeAct::DeletePdb { .. }
+                | KubeAct::CleanUp { .. },
+            )
+            | Self::Ceph(_)
+            | Self::Node(_) => false,
+        }
+    }
+}
+
 impl CephAct {
     fn keeps_observation(&self) -> bool {
         match self {

@@ -4,6 +4,7 @@ mod age;
 mod answers;
 mod ceph;
 mod kubernetes;
+mod listed;
 mod partial;
 mod pvc;
 
@@ -16,6 +17,7 @@ pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, RookPrepare, Runner,
 };
+pub use listed::{Listed, read_each_time};
 pub use pvc::{BoundVolume, OnPvcs, Pvc};
 
 use chrono::{DateTime, Utc};

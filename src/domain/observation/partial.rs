@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ceph, Kube, Pg, Slot};
+use super::{Ceph, Daemon, Kube, Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::shared::Shared;
 
@@ -16,29 +16,38 @@ impl Kube {
     /// PersistentVolumeClaims and PersistentVolumes, Jobs of Rook, and what Rook skipped.
     #[must_use]
     pub fn completed_by(self, earlier: Self, in_progress: &BTreeSet<OsdId>) -> Self {
-        let Self { mut daemons, mut ambiguities, .. } = earlier;
-        for osd in in_progress {
-            match self.daemons.get(osd) {
-                Some(daemon) => drop(daemons.insert(*osd, daemon.clone())),
-                None => drop(daemons.remove(osd)),
-            }
-        }
-        // One that has just gone stays until the next complete observation.
-        let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
-        ambiguities.extend(new);
+        let kube = self.with_others((earlier.daemons, earlier.ambiguities), in_progress);
         Self {
-            daemons,
-            ambiguities,
             nodes: earlier.nodes,
             local_volumes: earlier.local_volumes,
             pvcs: earlier.pvcs,
             rotating: earlier.rotating,
             rook_prepares: earlier.rook_prepares,
             skipped: earlier.skipped,
-            ..self
+            ..kube
         }
     }
+
+    /// Returns this observation of some OSDs with Deployments and pods of the others from an earlier one.
+    ///
+    /// `read`: OSDs that this observation has, or that have no Deployment.
+    pub(super) fn with_others(self, (mut daemons, mut ambiguities): Daemons, read: &BTreeSet<OsdId>) -> Self {
+        for osd in read {
+            match (self.daemons.get(osd), daemons.get(osd)) {
+                (now, before) if now == before => {}
+                (Some(daemon), _) => drop(daemons.insert(*osd, daemon.clone())),
+                (None, _) => drop(daemons.remove(osd)),
+            }
+        }
+        // One that has just gone stays until all are listed again.
+        let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
+        ambiguities.extend(new);
+        Self { daemons, ambiguities, ..self }
+    }
 }
+
+/// Deployments of OSDs with their pods, and ambiguities.
+pub(super) type Daemons = (Shared<BTreeMap<OsdId, Daemon>>, Vec<String>);
 
 impl Ceph {
     /// Returns this partial observation with the rest of an earlier one; `None` if that does not suffice.

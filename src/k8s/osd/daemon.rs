@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
-use crate::k8s::names::STOPPED;
+use crate::k8s::names::{OSD_ID, STOPPED};
 use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, label, osd_container, text};
 use crate::k8s::osd::pvc_shape::is_opened;
 use crate::k8s::osd::{daemon_data, daemon_pvcs};
@@ -22,6 +22,8 @@ pub(crate) struct Parsed {
     pub(crate) daemon: Daemon,
     /// Value of `kubernetes.io/hostname` that the Deployment is pinned to.
     pub(crate) hostname: Option<String>,
+    /// Whether it has the label `ceph-osd-id`, by which requests of some OSDs select.
+    pub(crate) is_labelled: bool,
     /// Namespace of the operator that created the Deployment.
     pub(crate) operator_namespace: Option<String>,
 }
@@ -64,7 +66,8 @@ pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
         name,
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
-    Ok(Parsed { osd, daemon, hostname, operator_namespace })
+    let is_labelled = label(OSD_ID).is_some_and(|label| label == osd.0.to_string());
+    Ok(Parsed { osd, daemon, hostname, is_labelled, operator_namespace })
 }
 
 /// Returns whether the Deployment opens its encrypted device itself.

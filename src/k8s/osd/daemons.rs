@@ -78,7 +78,7 @@ pub(crate) fn daemons(
 /// Returns an ambiguity for each PVC that the Deployments of two OSDs name.
 ///
 /// One device would be under two ids.
-fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<String> {
+pub(crate) fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<String> {
     let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
     let mut found = Vec::new();
     for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {

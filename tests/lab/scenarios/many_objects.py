@@ -2,13 +2,14 @@
 
 The objects are copies of those of an OSD, in a cluster with no more OSDs than usual: the Deployments are paused, and no
 scheduler knows the pods, so nothing starts. Two OSDs are migrated, one before and one after the objects exist. The
-scenario fails if a run then needs 100 MiB of memory. It prints the rest: commands, requests and CPU time.
+scenario fails if a run then needs 100 MiB of memory. It prints the rest: commands, requests, CPU time and time.
 """
 
 import json
 import queue
 import re
 import threading
+import time
 import uuid
 
 from . import NAMESPACE
@@ -18,7 +19,7 @@ MANY = 10_000
 FIRST = 1_000  # the id of the first copy: no OSD of the lab has it
 PER_HOST = 30
 CLIENTS = 4  # one client would wait for answers most of the time
-PATIENCE = 1800  # seconds: the lab's binary is not optimized, and reads 280 MB before each act
+PATIENCE = 1800  # seconds: the lab's binary is not optimized, and reads 280 MB first
 LIMIT_MIB = 100
 COST = re.compile(r"sent (\d+) commands to Ceph and (\d+) requests to the API server; (\d+) KiB of memory at most, (\S+) s of CPU")
 LOG = {"RUST_LOG": "osd_migrate=debug,warn"}  # a run says at debug level what it cost
@@ -47,10 +48,12 @@ def migrated(world, name, osd):
 
 
 def cost(world, name, selected):
+    began = time.monotonic()
     job = world.start(name, [*RUN, selected], env=LOG)
     assert world.wait_for(job, PATIENCE) == ("Complete", 0), world.log(job)
+    took = time.monotonic() - began
     commands, requests, kib, seconds = COST.search(world.log(job)).groups()
-    found = {"commands": int(commands), "requests": int(requests), "MiB": int(kib) // 1024, "CPU s": float(seconds)}
+    found = {"commands": int(commands), "requests": int(requests), "MiB": int(kib) // 1024, "CPU s": float(seconds), "s": round(took)}
     world.say(f"{name}: {found}")
     return found
 
@@ -87,6 +90,20 @@ def create(world):
         count = len(world.list(kind, selector="app=rook-ceph-osd"))
         assert count >= MANY, f"{count} {kind}"
     world.say(f"{MANY} Deployments and {MANY} pods are created")
+    settle(world)
+
+
+def settle(world):
+    """Waits until the controller has written the status of all Deployments: each write is a change to the run."""
+    before, now = None, versions(world)
+    while now != before:
+        time.sleep(10)
+        before, now = now, versions(world)
+    world.say("their status stays the same")
+
+
+def versions(world):
+    return {item["metadata"]["resourceVersion"] for item in world.list("deployments", selector="app=rook-ceph-osd")}
 
 
 def client(socket, todo, failures):

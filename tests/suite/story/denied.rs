@@ -74,11 +74,15 @@ fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
 }
 
 impl Cluster for Denying<'_> {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+    async fn observe(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
         if self.denies() && matches!(self.of, Of::Observations) {
             return denied();
         }
-        self.runner.observe(ask).await
+        self.runner.observe(in_progress, ask).await
     }
 
     async fn ask_again(

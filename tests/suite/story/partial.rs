@@ -56,11 +56,15 @@ fn count(cell: &Cell<u32>) {
 }
 
 impl Cluster for Noting {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+    async fn observe(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
         count(&self.complete);
         self.acted.take();
         self.is_complete.set(true);
-        self.runner.observe(ask).await
+        self.runner.observe(in_progress, ask).await
     }
 
     async fn ask_again(

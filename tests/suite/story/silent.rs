@@ -7,7 +7,7 @@ use std::rc::Rc;
 use chrono::TimeDelta;
 
 use osd_migrate::domain::act::Act;
-use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::observation::{Listed, Observation, read_each_time};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure};
@@ -21,18 +21,40 @@ use super::removal::{assert_removed, requested};
 /// Longest time without a complete observation.
 const KEPT: TimeDelta = TimeDelta::minutes(2);
 
-/// A runner whose partial observations have nothing new of Kubernetes, whatever it has done since.
+/// A runner to which no watch reports anything, not even what it does itself.
+///
+/// Partial observations have nothing new of Kubernetes. Complete ones have nothing new of Deployments and
+/// pods of OSDs that are not in progress.
 struct Silent {
     runner: Runner,
     kept: Option<Observation>,
+    listed: Option<Listed>,
     sim: Rc<RefCell<Sim>>,
     /// Partial observations.
     partial: u32,
+    /// Complete observations in which other OSDs were as listed before.
+    by_list: u32,
 }
 
 impl Cluster for Silent {
-    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        let seen = self.runner.observe(ask).await?;
+    async fn observe(
+        &mut self,
+        in_progress: &BTreeSet<OsdId>,
+        ask: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        let Observation { at, ceph, kube } =
+            self.sim.borrow().world.observe(|_| Questions::default()).unanswered();
+        let (kube, listed_at) = match self.listed.take().filter(|listed| listed.is_young(at)) {
+            Some(listed) => {
+                self.by_list += 1;
+                let read = read_each_time(in_progress, &BTreeSet::new());
+                let listed_at = listed.at();
+                (listed.complete(kube, &read), listed_at)
+            }
+            None => (kube, at),
+        };
+        self.listed = Listed::of(&kube, listed_at);
+        let seen = self.runner.ask_again(Observation { at, ceph, kube }, ask).await?;
         self.kept = Some(seen.clone());
         Ok(seen)
     }
@@ -62,17 +84,28 @@ impl Cluster for Silent {
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        self.runner.act(act).await
+        let listed = self.listed.take();
+        self.runner.act(act).await?;
+        self.listed = listed.filter(|_| !act.changes_other_osds());
+        Ok(())
     }
 }
 
 /// Runs to the end, and returns the number of partial observations.
 fn run(play: &Play) -> u32 {
     let runner = Runner::new(&play.sim, None);
-    let cluster = Silent { runner: runner.clone(), kept: None, sim: Rc::clone(&play.sim), partial: 0 };
+    let cluster = Silent {
+        runner: runner.clone(),
+        kept: None,
+        listed: None,
+        sim: Rc::clone(&play.sim),
+        partial: 0,
+        by_list: 0,
+    };
     let (store, lease, clock) = (runner.clone(), runner.clone(), runner);
     let mut ports = Ports { cluster, store, lease, clock, audience: Log(Rc::clone(&play.log)) };
     assert_eq!(ended(ports.run(&play.policy)), Play::finished());
+    assert!(ports.cluster.by_list > 10);
     ports.cluster.partial
 }
 

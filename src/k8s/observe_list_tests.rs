@@ -1,0 +1,221 @@
+//! Which Deployments and pods a complete observation lists.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::domain::observation::Kube;
+use crate::domain::osd::OsdId;
+use crate::k8s::changes::Watched;
+use crate::k8s::wire::{list, refusal};
+use crate::k8s::{K8s, Lately, Place};
+
+/// Objects of an API server, and the selectors of the requests for OSDs.
+#[derive(Default)]
+struct Objects {
+    deployments: Vec<Value>,
+    nodes: Vec<Value>,
+    /// Selectors of requests for Deployments of OSDs.
+    asked: Vec<String>,
+    fails: bool,
+}
+
+impl Objects {
+    fn answer(&mut self, uri: &str) -> (u16, Value) {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let selector = query.split('&').find_map(|pair| pair.strip_prefix("labelSelector=")).unwrap_or("");
+        if self.fails {
+            return (403, refusal(403, "Forbidden"));
+        }
+        let items = match path.rsplit('/').next().unwrap() {
+            "cephclusters" => vec![json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
+                "metadata": {"name": "c", "uid": "u", "resourceVersion": "8"}, "spec": {"dataDirHostPath": "/var/lib/rook"}})],
+            "nodes" => self.nodes.clone(),
+            "deployments" if selector.starts_with("app%3Drook-ceph-osd") => self.selected(selector),
+            "deployments"
+            | "pods"
+            | "jobs"
+            | "configmaps"
+            | "persistentvolumeclaims"
+            | "persistentvolumes" => Vec::new(),
+            _ => return (404, refusal(404, "NotFound")),
+        };
+        (200, list(&items))
+    }
+
+    fn selected(&mut self, selector: &str) -> Vec<Value> {
+        let named = selector.strip_prefix("app%3Drook-ceph-osd%2Cceph-osd-id+in+%28");
+        let named = named.map(|ids| ids.trim_end_matches("%29").replace("%2C", ","));
+        self.asked.push(named.clone().unwrap_or_else(|| "all".to_owned()));
+        let is_named = |one: &&Value| {
+            let id = one["metadata"]["labels"]["ceph-osd-id"].as_str();
+            named.as_ref().is_none_or(|ids| ids.split(',').any(|named| Some(named) == id))
+        };
+        self.deployments.iter().filter(is_named).cloned().collect()
+    }
+}
+
+/// A run that observes, and the API server.
+struct Run {
+    k8s: K8s,
+    objects: Arc<Mutex<Objects>>,
+    lately: Lately,
+    now: DateTime<Utc>,
+}
+
+impl Run {
+    /// Returns a run in a cluster of three OSDs, in which changes of OSDs are watched.
+    fn watching() -> Self {
+        let deployments = ["1", "2", "3"].map(|osd| deployment(osd, osd)).to_vec();
+        let objects =
+            Arc::new(Mutex::new(Objects { deployments, nodes: vec![node("n1")], ..Objects::default() }));
+        let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+        let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+        let shared = Arc::clone(&objects);
+        tokio::spawn(async move {
+            while let Some((request, respond)) = handle.next_request().await {
+                let (status, answer) = shared.lock().unwrap().answer(&request.uri().to_string());
+                let body = Body::from(serde_json::to_vec(&answer).unwrap());
+                respond.send_response(Response::builder().status(status).body(body).unwrap());
+            }
+        });
+        for kind in Watched::ALL {
+            k8s.changes().begin(kind);
+        }
+        Self { k8s, objects, lately: Lately::default(), now: "2026-11-29T12:00:00Z".parse().unwrap() }
+    }
+
+    fn change(&self, how: impl FnOnce(&mut Objects)) {
+        how(&mut self.objects.lock().unwrap());
+    }
+
+    /// Observes while the OSD is in progress, and returns what was asked for.
+    async fn observe(&mut self, in_progress: u32) -> (Kube, Vec<String>) {
+        let in_progress = BTreeSet::from([OsdId(in_progress)]);
+        let kube = self.k8s.observe_all(&in_progress, &mut self.lately, self.now).await.unwrap();
+        let asked = std::mem::take(&mut self.objects.lock().unwrap().asked);
+        (kube, asked)
+    }
+
+    async fn asked(&mut self, in_progress: u32) -> Vec<String> {
+        self.observe(in_progress).await.1
+    }
+}
+
+fn deployment(osd: &str, uid: &str) -> Value {
+    json!({"metadata": {"name": format!("rook-ceph-osd-{osd}"), "uid": uid, "labels": {"ceph-osd-id": osd}},
+        "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "host"}}}}})
+}
+
+fn node(name: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": "host"}}})
+}
+
+#[tokio::test]
+async fn osds_in_progress_and_changed_ones_are_listed_again() {
+    let mut run = Run::watching();
+    assert_eq!(run.asked(1).await, ["all"]);
+    assert_eq!(run.asked(1).await, ["1"]);
+    run.change(|objects| objects.deployments = ["1", "2"].map(|osd| deployment(osd, "new")).to_vec());
+    run.k8s.changes().note_osd(Some(OsdId(3)));
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!(asked, ["1,3"]);
+    let uids: Vec<_> = kube.daemons.iter().map(|(osd, daemon)| (osd.0, daemon.uid.as_str())).collect();
+    assert_eq!(uids, [(1, "new"), (2, "2")], "osd.3 is gone, and no change of osd.2 was reported");
+    assert_eq!(run.asked(2).await, ["2"]);
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_after_a_change_of_no_osd_that_is_known() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    run.k8s.changes().note_osd(None);
+    assert_eq!(run.asked(1).await, ["all"]);
+    assert_eq!(run.asked(1).await, ["1"]);
+    for osd in 0..200 {
+        run.k8s.changes().note_osd(Some(OsdId(osd)));
+    }
+    assert_eq!(run.asked(1).await, ["all"], "the selector of so many is too long");
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_while_a_watch_is_missing() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    run.k8s.changes().end(Watched::Pods);
+    assert_eq!(run.asked(1).await, ["all"]);
+    assert_eq!(run.asked(1).await, ["all"]);
+    run.k8s.changes().begin(Watched::Pods);
+    assert_eq!(run.asked(1).await, ["all"], "a change may have been missed");
+    assert_eq!(run.asked(1).await, ["1"]);
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_again_after_ten_minutes() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    run.now += TimeDelta::seconds(599);
+    assert_eq!(run.asked(1).await, ["1"]);
+    run.now += TimeDelta::seconds(1);
+    assert_eq!(run.asked(1).await, ["all"], "the list is as old as when all were listed");
+    run.now -= TimeDelta::seconds(1);
+    assert_eq!(run.asked(1).await, ["all"], "the clock was set back");
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_each_time_if_one_is_ambiguous_or_unlabelled() {
+    let unlabelled = json!({"metadata": {"name": "rook-ceph-osd-7", "uid": "7"}});
+    let second = json!({"metadata": {"name": "by-hand", "uid": "4", "labels": {"ceph-osd-id": "3"}}});
+    for unusual in [unlabelled, second] {
+        let mut run = Run::watching();
+        run.change(|objects| objects.deployments.push(unusual));
+        assert_eq!(run.asked(1).await, ["all"]);
+        assert_eq!(run.asked(1).await, ["all"]);
+    }
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_if_a_hostname_leads_to_another_node() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    run.change(|objects| objects.nodes = vec![node("n2")]);
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!(asked, ["1", "all"]);
+    assert!(kube.daemons.values().all(|daemon| daemon.node.as_ref().is_some_and(|node| node.0 == "n2")));
+}
+
+#[tokio::test]
+async fn pvc_of_a_kept_and_a_changed_osd_is_ambiguous() {
+    let on = |osd: &str| {
+        let mut on = deployment(osd, osd);
+        on["metadata"]["labels"]["ceph.rook.io/pvc"] = json!("set1-data-0");
+        on
+    };
+    let mut run = Run::watching();
+    run.change(|objects| objects.deployments = vec![deployment("1", "1"), on("2")]);
+    run.asked(1).await;
+    run.change(|objects| objects.deployments = vec![on("1"), on("2")]);
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!(
+        (kube.ambiguities, asked),
+        (vec!["osd.1 and osd.2 have one PVC: set1-data-0".to_owned()], vec!["1".to_owned()])
+    );
+    assert_eq!(run.asked(1).await, ["all"]);
+}
+
+#[tokio::test]
+async fn observation_that_fails_keeps_no_list() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    run.change(|objects| objects.fails = true);
+    let failed = run.k8s.observe_all(&[OsdId(1)].into(), &mut run.lately, run.now).await;
+    assert!(failed.is_err());
+    run.change(|objects| objects.fails = false);
+    run.change(|objects| objects.asked.clear());
+    assert_eq!(run.asked(1).await, ["all"], "what had changed before the failure is not known any more");
+}
