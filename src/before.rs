@@ -21,13 +21,17 @@ pub(crate) struct Save {
 }
 
 impl Save {
-    /// Returns the save of a ledger for the next iteration; none if a stop or a destroy may follow from it.
+    /// Returns the save of a ledger for the next iteration; none if a stop or a destroy may follow from it,
+    /// or if it opened a record.
     ///
-    /// These two are decided by an observation that began after the save. A command that withdraws something
-    /// and then reads the ledger (`keep`) sees the save, or the run sees what it withdrew.
+    /// A stop and a destroy are decided by an observation that began after the save. A command that withdraws
+    /// something and then reads the ledger (`keep`) sees the save, or the run sees what it withdrew.
+    /// Deployment and pods of an OSD without a record may be as they were listed before
+    /// (`Next::stands_by_list`).
     pub(crate) fn of(former: &Ledger, ledger: Ledger, seen: Observation) -> Option<Box<Self>> {
         let goes_further = !past_the_intent(&ledger).is_subset(&past_the_intent(former));
-        (!goes_further).then(|| Box::new(Self { ledger, seen }))
+        let opens = ledger.records.keys().any(|osd| !former.records.contains_key(osd));
+        (!goes_further && !opens).then(|| Box::new(Self { ledger, seen }))
     }
 }
 
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_and_destroy_are_decided_by_an_observation_after_the_save() {
+    fn new_record_stop_and_destroy_need_an_observation_after_it() {
         let (policy, empty) = (Policy { confirmed: true, ..Policy::default() }, Ledger::default());
         let seen = example::replicated().observe(|seen| plan::questions(&policy, &empty, seen));
         let next = plan::plan(&policy, &empty, &seen);
@@ -98,7 +102,8 @@ mod tests {
             ..record.clone()
         });
         let is_kept = |former: &Ledger, new: &Ledger| Save::of(former, new.clone(), seen.clone()).is_some();
-        assert!(is_kept(&empty, &recorded) && is_kept(&down, &recorded));
+        assert!(is_kept(&recorded, &recorded) && is_kept(&down, &recorded));
+        assert!(!is_kept(&empty, &recorded), "the OSD may be as it was listed before");
         assert!(!is_kept(&recorded, &intended) && !is_kept(&intended, &down));
     }
 }

@@ -50,6 +50,10 @@ pub trait Cluster {
         in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
+    /// Lets the next observation list all OSDs, and returns whether the last one did not.
+    fn forget_list(&mut self) -> bool {
+        false
+    }
     /// Asks the questions that follow from an observation again, because the ledger was saved since.
     fn ask_again(
         &mut self,

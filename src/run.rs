@@ -178,22 +178,39 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             (ledger, version) = self.loaded_again((ledger, version)).await?;
             *stopped = stopped_of(&ledger);
         }
-        let crash_loop = plan::crash_loop(policy, &ledger);
-        let ask = |seen: &_| plan::questions(policy, &ledger, seen);
-        let observed = match before.observation(&ledger, self.clock.now()) {
-            Some(same) => self.cluster.ask_again(same, ask).await,
-            None => self.cluster.observe(&in_progress(&ledger), ask).await,
+        match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
+            (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
+            (Err(_), Some(halt)) => Ok(self.halted(halt).await),
+            (Err(failure), None) => Err(RunError::Observe(failure)),
+        }
+    }
+
+    /// Observes, and decides.
+    ///
+    /// If the decision does not stand by OSDs as they were listed before, all are listed, and it is decided
+    /// again.
+    async fn decided(
+        &mut self,
+        policy: &Policy,
+        ledger: &Ledger,
+        before: Before,
+    ) -> Result<(Observation, Next), Failure> {
+        let ask = |seen: &_| plan::questions(policy, ledger, seen);
+        let decide = |seen: &_| match plan::crash_loop(policy, ledger) {
+            Some(halt) => plan::before_halt(Next::Halt(halt), View { policy, ledger, seen }),
+            None => plan::plan(policy, ledger, seen),
         };
-        let seen = match (observed, &crash_loop) {
-            (Ok(seen), _) => seen,
-            (Err(_), Some(halt)) => return Ok(self.halted(halt.clone()).await),
-            (Err(failure), None) => return Err(RunError::Observe(failure)),
+        let seen = match before.observation(ledger, self.clock.now()) {
+            Some(same) => self.cluster.ask_again(same, ask).await?,
+            None => self.cluster.observe(&in_progress(ledger), ask).await?,
         };
-        let next = match crash_loop {
-            Some(halt) => plan::before_halt(Next::Halt(halt), View { policy, ledger: &ledger, seen: &seen }),
-            None => plan::plan(policy, &ledger, &seen),
-        };
-        self.carry_out(policy, (ledger, version), (seen, next)).await
+        let next = decide(&seen);
+        if next.stands_by_list(ledger) || !self.cluster.forget_list() {
+            return Ok((seen, next));
+        }
+        let seen = self.cluster.observe(&in_progress(ledger), ask).await?;
+        let next = decide(&seen);
+        Ok((seen, next))
     }
 
     /// Does the one thing that was decided by an observation, and reports it.

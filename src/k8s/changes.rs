@@ -1,8 +1,8 @@
 //! Changes since something was read, as watches of the API server report them.
 //!
 //! A watch is never asked what an object is: it may be behind, and nothing says by how much. It only says
-//! that nothing has changed that it knows of, so that a run that waits need not read the same again. See
-//! `docs/development/adr/0050-watches.md`.
+//! that nothing has changed that it knows of, so that a run need not read the same again. See
+//! `docs/development/adr/0050-watches.md` and `docs/development/adr/0053-list-of-what-changed.md`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

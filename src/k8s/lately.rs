@@ -1,4 +1,4 @@
-//! Answers of partial observations, which are not read again until a watch reports a change.
+//! Answers of observations, which are not read again until a watch reports a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,27 +36,39 @@ pub(super) const ROOK_MAPS: [&str; 3] = [MIGRATION, REPLACEMENT, PDB_STATE];
 pub struct Lately {
     /// Deployments and pods of all OSDs.
     pub list: Option<List>,
+    /// The last complete observation has taken OSDs from the list.
+    pub(super) is_by_list: bool,
     pub(super) in_progress: OfOsds,
     pub(super) small: LastSmall,
     pub(super) around: LastAround,
 }
 
+impl Lately {
+    /// Drops the list of all OSDs, and returns whether the last complete observation has taken OSDs from it.
+    pub fn forget_list(&mut self) -> bool {
+        self.list = None;
+        std::mem::take(&mut self.is_by_list)
+    }
+}
+
 /// Deployments and pods of all OSDs, with what they were read by.
 pub struct List {
     pub(super) listed: Listed,
+    pub(super) by: ListedBy,
+}
+
+/// Contents of other objects by which the list was read.
+pub(super) struct ListedBy {
     /// Value of the label `kubernetes.io/hostname` of each node, by which Deployments name their nodes.
     hostnames: Vec<(NodeName, String)>,
+    /// Namespace of Rook's operator, which the first Deployment names.
     pub(super) operator_namespace: Option<String>,
 }
 
-impl List {
-    /// Keeps a list with the nodes by whose names it was read.
-    pub(super) fn new(
-        listed: Listed,
-        nodes: &BTreeMap<NodeName, Node>,
-        operator_namespace: Option<String>,
-    ) -> Self {
-        Self { listed, hostnames: hostnames(nodes), operator_namespace }
+impl ListedBy {
+    /// Notes the hostnames of these nodes.
+    pub(super) fn new(nodes: &BTreeMap<NodeName, Node>, operator_namespace: Option<String>) -> Self {
+        Self { hostnames: hostnames(nodes), operator_namespace }
     }
 
     /// Returns whether the Deployments would name the same nodes.

@@ -70,6 +70,11 @@ pub(super) const OSD_APP: (&str, &str) = ("app", "rook-ceph-osd");
 /// Label with the id of an OSD, by which requests of one or some OSDs select.
 pub(super) const OSD_ID: &str = "ceph-osd-id";
 
+/// Returns the OSD of a value of that label; none unless requests would select it by its number.
+pub(super) fn osd_of_label(label: &str) -> Option<OsdId> {
+    label.parse().ok().map(OsdId).filter(|osd| osd.0.to_string() == label)
+}
+
 /// Returns the selector of the Deployment and the pods of an OSD.
 pub(super) fn of_osd(osd: OsdId) -> String {
     format!("{OF_OSDS},{OSD_ID}={}", osd.0)

@@ -15,7 +15,7 @@ use crate::domain::shared::Shared;
 use crate::k8s::changes::Watched;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::lately::{Around, Large, Lately, List, OfOsds, Small};
+use crate::k8s::lately::{Around, Large, Lately, List, ListedBy, OfOsds, Small};
 use crate::k8s::names::{OF_OSDS, OSD_ID, of_osd};
 use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
 use crate::k8s::nodes::{inventory_job, node_job};
@@ -62,14 +62,20 @@ impl K8s {
         )?;
         let nodes: BTreeMap<_, _> = nodes.into_iter().collect();
         let (large, known) = match known {
-            Some((list, _)) if !list.has_hostnames_of(&nodes) => (self.large(OF_OSDS).await?, None),
+            Some((list, _)) if !list.by.has_hostnames_of(&nodes) => {
+                drop(list);
+                (self.large(OF_OSDS).await?, None)
+            }
             known => (large, known),
         };
-        let of_operator = large.0.iter().flatten().find_map(|p| p.operator_namespace.clone());
-        let of_operator = of_operator.or_else(|| known.as_ref()?.0.operator_namespace.clone());
+        let of_operator = match &known {
+            Some((list, _)) => list.by.operator_namespace.clone(),
+            None => large.0.iter().flatten().find_map(|parsed| parsed.operator_namespace.clone()),
+        };
         let are_labelled = large.0.iter().flatten().all(|parsed| parsed.is_labelled);
         let around = self.around(&mut lately.around, of_operator.clone()).await?;
         let kube = self.joined(large, nodes, small, around)?;
+        lately.is_by_list = known.is_some();
         let (mut kube, listed_at) = match known {
             Some((list, read)) => {
                 let listed_at = list.listed.at();
@@ -78,7 +84,8 @@ impl K8s {
             None => (kube, now),
         };
         let listed = Listed::of(&kube, listed_at).filter(|_| are_labelled);
-        lately.list = listed.map(|listed| List::new(listed, &kube.nodes, of_operator));
+        let by = ListedBy::new(&kube.nodes, of_operator);
+        lately.list = listed.map(|listed| List { listed, by });
         kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
@@ -106,7 +113,12 @@ impl K8s {
         let of_operator = earlier.operator.as_ref().and_then(|o| Some(o.name.split_once('/')?.0.to_owned()));
         let around = self.around(&mut lately.around, of_operator).await?;
         let now = self.joined(large, (*earlier.nodes).clone(), small, around)?;
-        Ok(now.completed_by(earlier, in_progress))
+        // The list would be copied if it had a share of the OSDs while they change.
+        let list = lately.list.take().map(|list| (list.listed.at(), list.by));
+        let kube = now.completed_by(earlier, in_progress);
+        let listed = list.and_then(|(at, by)| Some(List { listed: Listed::of(&kube, at)?, by }));
+        lately.list = listed;
+        Ok(kube)
     }
 
     /// Lists Deployments and pods of the OSDs in progress.

@@ -22,6 +22,8 @@ struct Objects {
     nodes: Vec<Value>,
     /// Selectors of requests for Deployments of OSDs.
     asked: Vec<String>,
+    /// Namespaces in which the operator was looked for.
+    of_operator: Vec<String>,
     fails: bool,
 }
 
@@ -36,6 +38,10 @@ impl Objects {
             "cephclusters" => vec![json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
                 "metadata": {"name": "c", "uid": "u", "resourceVersion": "8"}, "spec": {"dataDirHostPath": "/var/lib/rook"}})],
             "nodes" => self.nodes.clone(),
+            "pods" if selector == "app%3Drook-ceph-operator" => {
+                self.of_operator.extend(path.split('/').nth(4).map(str::to_owned));
+                Vec::new()
+            }
             "deployments" if selector.starts_with("app%3Drook-ceph-osd") => self.selected(selector),
             "deployments"
             | "pods"
@@ -128,6 +134,24 @@ async fn osds_in_progress_and_changed_ones_are_listed_again() {
     let uids: Vec<_> = kube.daemons.iter().map(|(osd, daemon)| (osd.0, daemon.uid.as_str())).collect();
     assert_eq!(uids, [(1, "new"), (2, "2")], "osd.3 is gone, and no change of osd.2 was reported");
     assert_eq!(run.asked(2).await, ["2"]);
+}
+
+#[tokio::test]
+async fn operator_is_where_the_list_of_all_says() {
+    let by_operator = |osd: &str, namespace: &str| {
+        let mut of = deployment(osd, osd);
+        of["metadata"]["labels"]["rook.io/operator-namespace"] = json!(namespace);
+        of
+    };
+    let mut run = Run::watching();
+    run.change(|objects| {
+        objects.deployments = vec![by_operator("1", "new"), by_operator("2", "former")];
+    });
+    for in_progress in [1, 2, 7] {
+        run.asked(in_progress).await;
+        let of_operator = std::mem::take(&mut run.objects.lock().unwrap().of_operator);
+        assert_eq!(of_operator, ["new"], "osd.{in_progress}");
+    }
 }
 
 #[tokio::test]

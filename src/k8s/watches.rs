@@ -1,4 +1,4 @@
-//! Watches of the objects that a run reads while it waits.
+//! Watches of the objects that a run reads.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
 use crate::k8s::client::watch::Which;
 use crate::k8s::lately::ROOK_MAPS;
-use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS};
+use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS, osd_of_label};
 use crate::k8s::own::ledger_map::STATUS;
 use crate::k8s::rook::operator::OPERATOR_APP;
 use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
@@ -56,11 +56,11 @@ impl K8s {
             }
         };
         let changed = |object: &ObjectMeta| {
-            if is_read(watched, object) {
-                self.changes.note(watched);
-            }
             if is_of_osd(watched, object) {
                 self.changes.note_osd(osd_of(object));
+            }
+            if is_read(watched, object) {
+                self.changes.note(watched);
             }
         };
         kind.watch(which, from, begun, changed).await
@@ -121,18 +121,17 @@ fn is_read(watched: Watched, object: &ObjectMeta) -> bool {
     }
 }
 
-/// Returns whether the object is the Deployment or a pod of an OSD.
+/// Returns whether the object is the Deployment or a pod of an OSD, or was before it lost one of its labels.
 fn is_of_osd(watched: Watched, object: &ObjectMeta) -> bool {
     match watched {
-        Watched::Deployments | Watched::Pods => has(object, OSD_APP),
+        Watched::Deployments | Watched::Pods => has(object, OSD_APP) || osd_of(object).is_some(),
         Watched::Clusters | Watched::Jobs | Watched::Maps | Watched::RookPdb | Watched::OwnPdb => false,
     }
 }
 
 /// Returns the OSD by its label, as a list selects it.
 fn osd_of(object: &ObjectMeta) -> Option<OsdId> {
-    let label = object.labels.as_ref()?.get(OSD_ID)?;
-    label.parse().ok().map(OsdId).filter(|osd| osd.0.to_string() == *label)
+    osd_of_label(object.labels.as_ref()?.get(OSD_ID)?)
 }
 
 fn has(object: &ObjectMeta, (key, value): (&str, &str)) -> bool {
@@ -205,6 +204,40 @@ mod tests {
         assert!(!is_read(Watched::Maps, &object("rook-config-override", OSD_APP)));
     }
 
+    #[tokio::test]
+    async fn watch_notes_which_osds_changed() {
+        const PODS: &str = "/api/v1/namespaces/rook-ceph/pods";
+        let of_osd = |kind: &str, osd: &str| {
+            let metadata = json!({"name": "a", "resourceVersion": "9",
+                "labels": {"app": "rook-ceph-osd", "ceph-osd-id": osd}});
+            watch(kind, "7", json!({"type": "DELETED", "object": {"metadata": metadata}}))
+        };
+        let begins = |kind: &str| {
+            let answer = json!({"metadata": {"resourceVersion": "7"}, "items": []});
+            on(&format!("GET {kind}?&limit=1"), 200, answer)
+        };
+        let deployments = "/apis/apps/v1/namespaces/rook-ceph/deployments";
+        let script = vec![
+            begins(PODS),
+            of_osd(PODS, "3"),
+            begins(deployments),
+            of_osd(deployments, "4"),
+            of_osd(PODS, "5"),
+            of_osd(deployments, "6"),
+        ];
+        play(script, async |k8s| {
+            for kind in [Watched::Pods, Watched::Deployments] {
+                k8s.watch(kind, None).await.unwrap();
+            }
+            assert_eq!(k8s.changes().take_osds(), None, "earlier changes are not known");
+            for kind in [Watched::Pods, Watched::Deployments] {
+                k8s.watch(kind, Some("7".to_owned())).await.unwrap();
+            }
+            assert_eq!(k8s.changes().take_osds(), Some([OsdId(5), OsdId(6)].into()));
+        })
+        .await;
+    }
+
     #[test]
     fn changes_of_osds_are_noted_by_their_label() {
         let object = |labels: &[(&str, &str)]| ObjectMeta {
@@ -215,6 +248,7 @@ mod tests {
         };
         for kind in [Watched::Deployments, Watched::Pods] {
             assert!(is_of_osd(kind, &object(&[OSD_APP])));
+            assert!(is_of_osd(kind, &object(&[(OSD_ID, "3")])));
             assert!(!is_of_osd(kind, &object(&[("app", "rook-ceph-mon")])));
         }
         assert!(!is_of_osd(Watched::Maps, &object(&[OSD_APP])));

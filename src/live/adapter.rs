@@ -69,7 +69,7 @@ pub struct Live {
     pub(super) kept: Option<Kept>,
     /// Age of the last complete observation since the last act.
     pub(super) age: Option<Age>,
-    /// Answers that partial observations need not read again.
+    /// Answers that need not be read again.
     pub(super) lately: Lately,
     /// Watches of a run.
     pub(super) _watches: Option<Watches>,

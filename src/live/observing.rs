@@ -28,6 +28,10 @@ impl Cluster for Live {
         Ok(seen)
     }
 
+    fn forget_list(&mut self) -> bool {
+        self.lately.forget_list()
+    }
+
     async fn ask_again(
         &mut self,
         seen: Observation,

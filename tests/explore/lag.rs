@@ -26,6 +26,7 @@ use osd_migrate_core::domain::policy::Policy;
 use osd_migrate_core::domain::shared::Shared;
 use osd_migrate_core::sim::{World, example};
 
+use super::hashed::passed;
 use super::search::{Menu, Move, Search};
 use super::state::{Done, State};
 use super::{
@@ -112,7 +113,12 @@ impl State {
         let policy = self.policy_now(policy);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
         let next = plan::plan(&policy, &self.ledger, &seen);
-        (self.lags != Lags::Parts || next.stands_by_parts()).then_some(next)
+        let stands = match self.lags {
+            Lags::Parts => next.stands_by_parts(),
+            Lags::Others => next.stands_by_list(&self.ledger),
+            Lags::Never | Lags::Map | Lags::List => true,
+        };
+        stands.then_some(next)
     }
 
     /// Performs what a runner decided, and keeps what it saw, if a partial observation may follow.
@@ -153,13 +159,7 @@ impl State {
             Lags::Never | Lags::Parts => None,
         };
         let keeps = keeps.filter(|_| self.kept.is_none());
-        // Before an end, everything is listed.
-        let is_step = |next: &Next| match next {
-            Next::Wait(_) => false,
-            Next::Finished(_) | Next::Halt(_) => self.lags != Lags::Others,
-            Next::Save { .. } | Next::Do(_) => true,
-        };
-        let by_parts = self.decide_by_parts(policy).filter(is_step);
+        let by_parts = self.decide_by_parts(policy).filter(|next| !matches!(next, Next::Wait(_)));
         keeps.into_iter().chain(by_parts.map(|next| Move::ByParts(next.into()))).collect()
     }
 
@@ -177,7 +177,7 @@ impl State {
         let daemons: BTreeMap<_, _> = seen.kube.daemons.iter().map(is_same).collect();
         (daemons, &seen.kube.ambiguities).hash(hasher);
         if self.lags == Lags::Others {
-            listed.as_ref().is_some_and(|listed| listed.is_young(self.world.at)).hash(hasher);
+            listed.as_ref().map(|listed| passed(self.world.at, listed.at())).hash(hasher);
         }
         if self.lags != Lags::Parts {
             return;

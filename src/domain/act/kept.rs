@@ -1,5 +1,6 @@
 //! Acts after which a partial observation may show that the run waits
-//! (`docs/development/adr/0041-partial-observations.md`).
+//! (`docs/development/adr/0041-partial-observations.md`), and acts after which all OSDs are listed again
+//! (`docs/development/adr/0053-list-of-what-changed.md`).
 
 use super::{Act, CephAct, KubeAct, NodeAct};
 
@@ -18,16 +19,15 @@ impl Act {
     }
 }
 
-/// Acts after which Deployments and pods of OSDs without a record are listed again
-/// (`docs/development/adr/0053-list-of-what-changed.md`).
 impl Act {
     /// Returns whether the act changes Deployments or pods of OSDs that may have no record afterwards.
     pub fn changes_other_osds(&self) -> bool {
         match self {
-            Self::Kube(KubeAct::Adopt(_) | KubeAct::Tolerate { .. } | KubeAct::DropDeployment { .. }) => true,
+            Self::Kube(KubeAct::Adopt(_) | KubeAct::Tolerate { .. }) => true,
             Self::Kube(
-                // OSDs in progress.
-                KubeAct::Stop { .. }
+                // OSDs in progress, which are read each time.
+                KubeAct::DropDeployment { .. }
+                | KubeAct::Stop { .. }
                 | KubeAct::Restart { .. }
                 | KubeAct::Deploy(_)
                 // Objects of other kinds.

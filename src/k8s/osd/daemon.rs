@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
-use crate::k8s::names::{OSD_ID, STOPPED};
+use crate::k8s::names::{OSD_ID, STOPPED, osd_of_label};
 use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, label, osd_container, text};
 use crate::k8s::osd::pvc_shape::is_opened;
 use crate::k8s::osd::{daemon_data, daemon_pvcs};
@@ -66,7 +66,7 @@ pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
         name,
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
-    let is_labelled = label(OSD_ID).is_some_and(|label| label == osd.0.to_string());
+    let is_labelled = label(OSD_ID).and_then(osd_of_label).is_some();
     Ok(Parsed { osd, daemon, hostname, is_labelled, operator_namespace })
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod as ApiPod;
 use crate::domain::observation::{Daemon, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::k8s::client::page::Raw;
+use crate::k8s::names::{OSD_ID, osd_of_label};
 use crate::k8s::osd::daemon;
 use crate::k8s::pods;
 
@@ -98,9 +99,9 @@ pub(crate) fn parse_daemon(Raw(deployment): &Raw) -> Result<daemon::Parsed, Stri
 
 /// Reads a pod of an OSD; none if it is terminal.
 pub(crate) fn osd_pod(pod: &ApiPod) -> Option<OsdPod> {
-    let label = pod.metadata.labels.as_ref().and_then(|l| l.get("ceph-osd-id"));
+    let label = pod.metadata.labels.as_ref().and_then(|l| l.get(OSD_ID));
     (!pods::is_terminal(pod)).then(|| OsdPod {
-        osd: label.and_then(|id| id.parse().ok()),
+        osd: label.and_then(|label| osd_of_label(label)),
         pod: pods::observed(pod),
         is_deleted: pod.metadata.deletion_timestamp.is_some(),
     })

@@ -186,6 +186,7 @@ impl K8s {
     ) -> Result<(), K8sError> {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
+        found.expect_not_managed_externally()?;
         let Some(object) = tolerating(found.object.clone(), add) else { return Ok(()) };
         found.expect_generation(generation)?;
         self.put(&found.name, object).await

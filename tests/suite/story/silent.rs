@@ -34,6 +34,8 @@ struct Silent {
     partial: u32,
     /// Complete observations in which other OSDs were as listed before.
     by_list: u32,
+    /// The last complete observation was one of them.
+    is_by_list: bool,
 }
 
 impl Cluster for Silent {
@@ -53,10 +55,16 @@ impl Cluster for Silent {
             }
             None => (kube, at),
         };
+        self.is_by_list = listed_at != at;
         self.listed = Listed::of(&kube, listed_at);
         let seen = self.runner.ask_again(Observation { at, ceph, kube }, ask).await?;
         self.kept = Some(seen.clone());
         Ok(seen)
+    }
+
+    fn forget_list(&mut self) -> bool {
+        self.listed = None;
+        std::mem::take(&mut self.is_by_list)
     }
 
     async fn ask_again(
@@ -101,11 +109,13 @@ fn run(play: &Play) -> u32 {
         sim: Rc::clone(&play.sim),
         partial: 0,
         by_list: 0,
+        is_by_list: false,
     };
     let (store, lease, clock) = (runner.clone(), runner.clone(), runner);
     let mut ports = Ports { cluster, store, lease, clock, audience: Log(Rc::clone(&play.log)) };
     assert_eq!(ended(ports.run(&play.policy)), Play::finished());
     assert!(ports.cluster.by_list > 10);
+    assert!(!ports.cluster.is_by_list, "before the end, all OSDs are listed");
     ports.cluster.partial
 }
 
