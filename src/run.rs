@@ -208,6 +208,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         if next.stands_by_list(ledger) || !self.cluster.forget_list() {
             return Ok((seen, next));
         }
+        drop((seen, next)); // memory: a list of all follows
         let seen = self.cluster.observe(&in_progress(ledger), ask).await?;
         let next = decide(&seen);
         Ok((seen, next))

@@ -125,7 +125,7 @@ guards! {
     NotFencedExternally,
     /// Rook allows no failure domain to be drained.
     NotDraining,
-    /// Deployments and pods are not ambiguous.
+    /// Deployments and pods of the OSD are not ambiguous.
     NothingAmbiguous,
     /// OSDs restart one after the other.
     RolledOutFirst,

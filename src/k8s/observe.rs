@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
 use kube::core::ApiResource;
 
-use crate::domain::observation::{Kube, Listed, Node, read_each_time};
+use crate::domain::observation::{Kube, Listed, Node};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
@@ -51,7 +51,10 @@ impl K8s {
         *lately = Lately::default();
         // Taken before anything is read: what changes during the read is read again.
         let changed = self.changes().take_osds();
-        let known = list.zip(changed.map(|changed| read_each_time(in_progress, &changed)));
+        let known = list.zip(changed).map(|(list, changed)| {
+            let read = &changed | &list.listed.read_each_time(in_progress);
+            (list, read)
+        });
         let known = known.filter(|(_, read)| read.len() <= NAMED);
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
         let (large, nodes, prepares, small) = tokio::try_join!(

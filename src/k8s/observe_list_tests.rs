@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::domain::observation::Kube;
+use crate::domain::observation::{Ambiguity, Kube};
 use crate::domain::osd::OsdId;
 use crate::k8s::changes::Watched;
 use crate::k8s::wire::{list, refusal};
@@ -115,7 +115,9 @@ impl Run {
 
 fn deployment(osd: &str, uid: &str) -> Value {
     json!({"metadata": {"name": format!("rook-ceph-osd-{osd}"), "uid": uid, "labels": {"ceph-osd-id": osd}},
-        "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "host"}}}}})
+        "spec": {"template": {"spec": {"containers": [{"name": "osd", "env": [
+            {"name": "ROOK_OSD_UUID", "value": format!("00000000-0000-4000-8000-00000000000{osd}")}]}],
+            "nodeSelector": {"kubernetes.io/hostname": "host"}}}}})
 }
 
 fn node(name: &str) -> Value {
@@ -192,10 +194,23 @@ async fn all_osds_are_listed_again_after_ten_minutes() {
 }
 
 #[tokio::test]
-async fn all_osds_are_listed_each_time_if_one_is_ambiguous_or_unlabelled() {
-    let unlabelled = json!({"metadata": {"name": "rook-ceph-osd-7", "uid": "7"}});
-    let second = json!({"metadata": {"name": "by-hand", "uid": "4", "labels": {"ceph-osd-id": "3"}}});
-    for unusual in [unlabelled, second] {
+async fn ambiguous_osds_are_listed_each_time() {
+    let mut run = Run::watching();
+    run.change(|objects| objects.deployments.push(deployment("3", "debug")));
+    assert_eq!(run.asked(1).await, ["all"]);
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!((kube.ambiguities.len(), asked), (1, vec!["1,3".to_owned()]));
+    run.change(|objects| objects.deployments.truncate(3));
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!((kube.ambiguities.len(), asked), (0, vec!["1,3".to_owned()]), "the second one is gone");
+    assert_eq!(run.asked(1).await, ["1"]);
+}
+
+#[tokio::test]
+async fn all_osds_are_listed_each_time_if_one_is_not_labelled() {
+    let by_name = json!({"metadata": {"name": "rook-ceph-osd-7", "uid": "7"}});
+    let unknown = json!({"metadata": {"name": "by-hand", "uid": "4"}});
+    for unusual in [by_name, unknown] {
         let mut run = Run::watching();
         run.change(|objects| objects.deployments.push(unusual));
         assert_eq!(run.asked(1).await, ["all"]);
@@ -225,11 +240,10 @@ async fn pvc_of_a_kept_and_a_changed_osd_is_ambiguous() {
     run.asked(1).await;
     run.change(|objects| objects.deployments = vec![on("1"), on("2")]);
     let (kube, asked) = run.observe(1).await;
-    assert_eq!(
-        (kube.ambiguities, asked),
-        (vec!["osd.1 and osd.2 have one PVC: set1-data-0".to_owned()], vec!["1".to_owned()])
-    );
-    assert_eq!(run.asked(1).await, ["all"]);
+    let what = "osd.1 and osd.2 have one PVC: set1-data-0".to_owned();
+    assert_eq!(kube.ambiguities, [Ambiguity::of([OsdId(1), OsdId(2)], what)]);
+    assert_eq!(asked, ["1"]);
+    assert_eq!(run.asked(1).await, ["1,2"]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use crate::domain::inspection::Content;
 use crate::domain::observation::{
-    Control, ControlKind, JobState, Metadata, Releases, RookPrepare, SlotState,
+    Ambiguity, Control, ControlKind, JobState, Metadata, Releases, RookPrepare, SlotState,
 };
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::domain::recovery::RecoveryOption;
@@ -312,7 +312,8 @@ impl World {
             Around::External => self.kube.declaration.external = on,
             Around::RookRemovesOutOsds => self.kube.declaration.removes_out_osds = on,
             Around::AmbiguousObjects => {
-                let unusual = on.then(|| "two Deployments run osd.0".to_owned());
+                let what = "osd.0 has two Deployments: a and b".to_owned();
+                let unusual = on.then(|| Ambiguity::of([OsdId(0)], what));
                 self.kube.ambiguities = unusual.into_iter().collect();
             }
             Around::NotReady => {

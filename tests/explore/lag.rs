@@ -12,14 +12,14 @@
 //! OSDs that are not in progress may stay as they were listed
 //! (`docs/development/adr/0053-list-of-what-changed.md`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::next::Next;
-use osd_migrate_core::domain::observation::{Age, Daemon, Kube, Listed, Observation, Slot, read_each_time};
+use osd_migrate_core::domain::observation::{Age, Daemon, Kube, Listed, Observation, Slot};
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::{self, Questions};
 use osd_migrate_core::domain::policy::Policy;
@@ -98,7 +98,7 @@ impl Kept {
         let in_progress = state.ledger.records.keys().copied().collect();
         if state.lags == Lags::Others {
             let listed = self.listed.clone().filter(|listed| listed.is_young(at))?;
-            let read = read_each_time(&in_progress, &BTreeSet::new());
+            let read = listed.read_each_time(&in_progress);
             return Some(Observation { at, ceph, kube: listed.complete(kube, &read) });
         }
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;

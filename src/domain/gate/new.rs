@@ -5,7 +5,7 @@ use super::data::{fresh, none_recovers};
 use super::node::of_node_and_rook;
 use super::rook;
 use super::stop::mon_quorum;
-use super::surroundings::{flag_in_the_way, not_ambiguous, rook_and_release};
+use super::surroundings::{flag_in_the_way, none_ambiguous, rook_and_release};
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 
@@ -31,7 +31,8 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         // No fence is set for such an OSD: Rook itself turns available disks into OSDs.
         rook::is_away(seen),
         rook_and_release(our_fence, seen),
-        not_ambiguous(seen),
+        // The id and the PVCs of a new OSD are those that no Deployment names.
+        none_ambiguous(seen),
         mon_quorum(seen),
         of_node_and_rook(node, seen),
     ])

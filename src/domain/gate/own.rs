@@ -11,6 +11,7 @@ use super::missing::lacks_only_theirs;
 use super::node::{node_answers, node_ready, not_cordoned};
 use super::pvc::no_rotation;
 use super::stop::ok_to_stop;
+use super::surroundings::not_ambiguous;
 use super::{Reason, data, rook};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
@@ -94,6 +95,7 @@ impl<'a> Own<'a> {
         }
         first_not_open([
             self.is_up(osd),
+            not_ambiguous(osd, self.seen),
             not_cordoned(node, self.seen),
             rook::prepares_none_on(Some(node), self.seen),
             no_rotation(osd, self.seen),
@@ -113,6 +115,7 @@ impl<'a> Own<'a> {
             if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
             // The stop of this OSD would wait for the pod, and other OSDs for the stop.
             if is_dead { node_answers(osd, self.seen) } else { Gate::Open },
+            not_ambiguous(osd, self.seen),
             rook::prepares_none_on(node, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),

@@ -7,7 +7,7 @@ use super::mark_out::HOLDS_DATA;
 use super::missing::none_missing;
 use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
-use super::surroundings::{flag_in_the_way, surroundings};
+use super::surroundings::{flag_in_the_way, not_ambiguous, surroundings};
 use super::{Reason, rook};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
@@ -105,6 +105,7 @@ pub fn before_drop_weight(
 ) -> Gate {
     first_not_open([
         before_any_removal(our_fence, seen),
+        not_ambiguous(osd, seen),
         rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         emptiable(osd, seen),
@@ -121,6 +122,7 @@ pub fn before_last_stop(
 ) -> Gate {
     first_not_open([
         around_any_stop(our_fence, seen),
+        not_ambiguous(osd, seen),
         rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         ok_to_stop(osd, seen),

@@ -8,7 +8,7 @@ use super::missing::only_ours_missing;
 use super::node::{node_ready, of_node_and_rook};
 use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
-use super::surroundings::{not_ambiguous, surroundings};
+use super::surroundings::{ambiguous_osds_known, not_ambiguous, surroundings};
 use super::{Reason, pgs_of, rook};
 use crate::domain::ledger::Record;
 use crate::domain::observation::{Admission, Observation, OkToStop};
@@ -54,7 +54,7 @@ pub fn data_before_stop(
 
 /// Returns the gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
 pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    first_not_open([surroundings(our_fence, seen), not_ambiguous(seen), mon_quorum(seen)])
+    first_not_open([surroundings(our_fence, seen), ambiguous_osds_known(seen), mon_quorum(seen)])
 }
 
 /// Returns the gate before any OSD is stopped or restarted, if all PGs have to be clean.
@@ -64,7 +64,12 @@ pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
 
 /// Returns the gate before a stop that concerns this OSD only, without redundancy.
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
-    first_not_open([of_node_and_rook(node, seen), no_rotation(osd, seen), ok_to_stop(osd, seen)])
+    first_not_open([
+        not_ambiguous(osd, seen),
+        of_node_and_rook(node, seen),
+        no_rotation(osd, seen),
+        ok_to_stop(osd, seen),
+    ])
 }
 
 /// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.

@@ -3,7 +3,8 @@
 use super::answer::{Gate, first_not_open, shut_if};
 use super::{Reason, rook};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::observation::{Observation, Releases, Slot};
+use crate::domain::observation::{Ambiguity, Observation, Releases, Slot};
+use crate::domain::osd::OsdId;
 
 /// Health codes that forbid giving up a replica, however clean the PGs are.
 ///
@@ -87,7 +88,22 @@ fn image_as_known(seen: &Observation) -> Gate {
     }
 }
 
-pub(super) fn not_ambiguous(seen: &Observation) -> Gate {
-    let unusual = seen.kube.ambiguities.first();
-    unusual.map_or(Gate::Open, |what| Gate::Shut(Reason::AmbiguousObjects { what: what.clone() }))
+/// Returns the gate that is shut if Deployments or pods of any OSD are ambiguous.
+pub(super) fn none_ambiguous(seen: &Observation) -> Gate {
+    shut_by_ambiguity(seen, |_| true)
+}
+
+/// Returns the gate that is shut if something is ambiguous, and it is not known of which OSDs.
+pub(super) fn ambiguous_osds_known(seen: &Observation) -> Gate {
+    shut_by_ambiguity(seen, |one| one.osds.is_empty())
+}
+
+/// Returns the gate that is shut if it is known that Deployments or pods of this OSD are ambiguous.
+pub fn not_ambiguous(osd: OsdId, seen: &Observation) -> Gate {
+    shut_by_ambiguity(seen, |one| one.osds.contains(&osd))
+}
+
+fn shut_by_ambiguity(seen: &Observation, shuts: impl Fn(&Ambiguity) -> bool) -> Gate {
+    let found = seen.kube.ambiguities.iter().find(|one| shuts(one));
+    found.map_or(Gate::Open, |one| Gate::Shut(Reason::AmbiguousObjects { what: one.what.clone() }))
 }

@@ -24,3 +24,28 @@ impl Next {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::act::{Act, KubeAct};
+    use crate::domain::ledger::Record;
+    use crate::domain::next::{Halt, Summary};
+    use crate::domain::plan;
+    use crate::domain::policy::Policy;
+    use crate::sim::example;
+
+    #[test]
+    fn end_and_act_on_an_osd_without_a_record_need_a_list_of_all() {
+        let (policy, empty) = (Policy { confirmed: true, ..Policy::default() }, Ledger::default());
+        let seen = example::replicated().observe(|seen| plan::questions(&policy, &empty, seen));
+        let recorded = plan::plan(&policy, &empty, &seen);
+        assert!(recorded.stands_by_list(&empty), "a save");
+        let Next::Save { ledger, .. } = recorded else { panic!("{recorded:?}") };
+        let Record { osd, id, .. } = ledger.records.values().next().unwrap().clone();
+        let restart = Next::Do(Act::Kube(KubeAct::Restart { osd, record: id }));
+        assert!(restart.stands_by_list(&ledger) && !restart.stands_by_list(&empty));
+        assert!(!Next::Finished(Summary::default()).stands_by_list(&ledger));
+        assert!(!Next::Halt(Halt::CrashLoop { job: String::new(), starts: 5 }).stands_by_list(&ledger));
+    }
+}

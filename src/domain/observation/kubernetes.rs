@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
+use super::ambiguity::Ambiguity;
 use super::pvc::{OnPvcs, Pvc};
 use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
 use crate::domain::inventory::InventoryReport;
@@ -49,8 +50,8 @@ pub struct Kube {
     pub skipped: Option<u64>,
     /// Deployments of OSDs, by the OSD that they declare.
     pub daemons: Shared<BTreeMap<OsdId, Daemon>>,
-    /// Ambiguous OSD Deployments or OSD ids: two Deployments for one id, or a label that is no number.
-    pub ambiguities: Vec<String>,
+    /// Deployments and pods that do not belong to one OSD each.
+    pub ambiguities: Vec<Ambiguity>,
     /// Nodes by name.
     pub nodes: Shared<BTreeMap<NodeName, Node>>,
     /// Node Jobs of osd-migrate, oldest attempt first.

@@ -19,6 +19,8 @@ const LONGEST: TimeDelta = TimeDelta::minutes(10);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Listed {
     daemons: Shared<BTreeMap<OsdId, Daemon>>,
+    /// OSDs of which something is ambiguous.
+    ambiguous: BTreeSet<OsdId>,
     /// Time at which all of them were listed.
     at: DateTime<Utc>,
 }
@@ -26,9 +28,12 @@ pub struct Listed {
 impl Listed {
     /// Keeps the OSDs of an observation that has listed all of them at that time.
     ///
-    /// Returns none if some are ambiguous: nothing says when an ambiguity of other OSDs has ended.
+    /// Returns none if something is ambiguous, and it is not known of which OSDs: nothing says when that has
+    /// ended.
     pub fn of(kube: &Kube, at: DateTime<Utc>) -> Option<Self> {
-        kube.ambiguities.is_empty().then(|| Self { daemons: kube.daemons.clone(), at })
+        let ambiguous = kube.ambiguities.iter().flat_map(|one| &one.osds).copied().collect();
+        let are_known = kube.ambiguities.iter().all(|one| !one.osds.is_empty());
+        are_known.then(|| Self { daemons: kube.daemons.clone(), ambiguous, at })
     }
 
     /// Returns whether the list may still be used; not if the clock was set back.
@@ -41,6 +46,11 @@ impl Listed {
         self.at
     }
 
+    /// Returns the OSDs that are read each time beside those that a watch reports.
+    pub fn read_each_time(&self, in_progress: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
+        if is_out(Guard::InProgressIsRead) { BTreeSet::new() } else { in_progress | &self.ambiguous }
+    }
+
     /// Returns an observation of some OSDs with the others of this list.
     ///
     /// `read`: OSDs that the observation has, or that have no Deployment.
@@ -48,11 +58,4 @@ impl Listed {
     pub fn complete(self, kube: Kube, read: &BTreeSet<OsdId>) -> Kube {
         kube.with_others((self.daemons, Vec::new()), read)
     }
-}
-
-/// Returns the OSDs whose Deployments and pods are read in each observation that a run may act on.
-///
-/// `changed`: OSDs of which a watch reported a change since they were read.
-pub fn read_each_time(in_progress: &BTreeSet<OsdId>, changed: &BTreeSet<OsdId>) -> BTreeSet<OsdId> {
-    if is_out(Guard::InProgressIsRead) { changed.clone() } else { in_progress | changed }
 }

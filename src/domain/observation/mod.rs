@@ -1,6 +1,7 @@
 //! One observation of the cluster: plain data, complete for one decision, comparable and ordered.
 
 mod age;
+mod ambiguity;
 mod answers;
 mod ceph;
 mod kubernetes;
@@ -9,6 +10,7 @@ mod partial;
 mod pvc;
 
 pub use age::Age;
+pub use ambiguity::Ambiguity;
 pub use ceph::{
     Autoscale, BackfillFull, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState,
     last_change,
@@ -17,7 +19,7 @@ pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, RookPrepare, Runner,
 };
-pub use listed::{Listed, read_each_time};
+pub use listed::Listed;
 pub use pvc::{BoundVolume, OnPvcs, Pvc};
 
 use chrono::{DateTime, Utc};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ceph, Daemon, Kube, Pg, Slot};
+use super::{Ambiguity, Ceph, Daemon, Kube, Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::shared::Shared;
 
@@ -39,7 +39,7 @@ impl Kube {
                 (None, _) => drop(daemons.remove(osd)),
             }
         }
-        // One that has just gone stays until all are listed again.
+        // One that has just gone stays until the next complete observation.
         let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
         ambiguities.extend(new);
         Self { daemons, ambiguities, ..self }
@@ -47,7 +47,7 @@ impl Kube {
 }
 
 /// Deployments of OSDs with their pods, and ambiguities.
-pub(super) type Daemons = (Shared<BTreeMap<OsdId, Daemon>>, Vec<String>);
+pub(super) type Daemons = (Shared<BTreeMap<OsdId, Daemon>>, Vec<Ambiguity>);
 
 impl Ceph {
     /// Returns this partial observation with the rest of an earlier one; `None` if that does not suffice.

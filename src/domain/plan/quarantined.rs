@@ -117,6 +117,7 @@ fn is_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> boo
     let removable = gate::first_of([
         gate::removable(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
+        gate::not_ambiguous(osd, view.seen),
         gate::node_answers(osd, view.seen),
         gate::emptied(osd, &view.seen.ceph),
     ]);

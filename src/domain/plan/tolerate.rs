@@ -80,7 +80,9 @@ fn candidate(view: View<'_>) -> Option<Candidate<'_>> {
     view.seen.kube.daemons.iter().find_map(|(osd, daemon)| {
         let name = daemon.node.as_ref()?;
         let add = provision::missing_tolerations(&daemon.tolerations, view.node(name)?);
-        let is_ours_to_change = daemon.managed_externally.is_none() && !view.ledger.records.contains_key(osd);
+        let is_ours_to_change = daemon.managed_externally.is_none()
+            && !view.ledger.records.contains_key(osd)
+            && gate::not_ambiguous(*osd, view.seen) == Gate::Open;
         (is_ours_to_change && !add.is_empty()).then_some((*osd, daemon, name, add))
     })
 }

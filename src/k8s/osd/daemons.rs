@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 
-use crate::domain::observation::{Daemon, Node, Pod};
+use crate::domain::observation::{Ambiguity, Daemon, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::k8s::client::page::Raw;
 use crate::k8s::names::{OSD_ID, osd_of_label};
@@ -28,7 +28,7 @@ pub(crate) fn daemons(
     parsed: Vec<Result<daemon::Parsed, String>>,
     pods: Vec<OsdPod>,
     nodes: &BTreeMap<NodeName, Node>,
-) -> (BTreeMap<OsdId, Daemon>, Vec<String>) {
+) -> (BTreeMap<OsdId, Daemon>, Vec<Ambiguity>) {
     let (mut daemons, mut ambiguities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
     let by_hostname: BTreeMap<&str, &NodeName> =
         nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
@@ -36,7 +36,7 @@ pub(crate) fn daemons(
         let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
             Ok(parsed) => parsed,
             Err(ambiguity) => {
-                ambiguities.push(ambiguity);
+                ambiguities.push(Ambiguity::of([], ambiguity));
                 continue;
             }
         };
@@ -45,7 +45,8 @@ pub(crate) fn daemons(
             daemon.node = Some(name);
         }
         if let Some(other) = daemons.get(&osd) {
-            ambiguities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
+            let what = format!("{osd} has two Deployments: {} and {}", other.name, daemon.name);
+            ambiguities.push(Ambiguity::of(is_copy(&daemon, other).then_some(osd), what));
         } else {
             daemons.insert(osd, daemon);
         }
@@ -63,7 +64,10 @@ pub(crate) fn daemons(
             // The Deployment was deleted. On a node that does not answer, the pod stays for days. The id says
             // that it is no other OSD's.
             None if is_deleted && osd.is_some() => {}
-            None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
+            None => {
+                let what = format!("pod/{} runs an OSD that has no Deployment", pod.name);
+                ambiguities.push(Ambiguity::of(osd.filter(|osd| is_named_for(*osd, &pod.name)), what));
+            }
         }
     }
     for (osd, daemon) in &mut daemons {
@@ -76,16 +80,27 @@ pub(crate) fn daemons(
     (daemons, ambiguities)
 }
 
+/// Returns whether two Deployments run the same OSD on the same device: neither label is wrong.
+fn is_copy(one: &Daemon, other: &Daemon) -> bool {
+    let data = |daemon: &Daemon| (daemon.fsid, daemon.on_pvcs.clone(), daemon.data_dir.clone());
+    data(one) == data(other) && (one.fsid.is_some() || one.data_dir.is_some())
+}
+
+/// Returns whether the name of a pod, and not its label alone, says that it runs the OSD.
+fn is_named_for(osd: OsdId, pod: &str) -> bool {
+    ["", "id-"].iter().any(|id| pod.starts_with(&format!("rook-ceph-osd-{id}{}-", osd.0)))
+}
+
 /// Returns an ambiguity for each PVC that the Deployments of two OSDs name.
 ///
 /// One device would be under two ids.
-pub(crate) fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<String> {
+pub(crate) fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<Ambiguity> {
     let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
     let mut found = Vec::new();
     for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {
         for pvc in on.names() {
             if let Some(other) = user.insert(pvc, osd).filter(|other| *other != osd) {
-                found.push(format!("{other} and {osd} have one PVC: {pvc}"));
+                found.push(Ambiguity::of([other, osd], format!("{other} and {osd} have one PVC: {pvc}")));
             }
         }
     }
@@ -148,7 +163,13 @@ mod tests {
         let (daemons, ambiguities) = daemons(parsed, Vec::new(), &BTreeMap::new());
         assert_eq!(
             (daemons.len(), ambiguities),
-            (3, vec!["osd.1 and osd.3 have one PVC: set1-data-0".to_owned()])
+            (
+                3,
+                vec![Ambiguity::of(
+                    [OsdId(1), OsdId(3)],
+                    "osd.1 and osd.3 have one PVC: set1-data-0".to_owned()
+                )]
+            )
         );
     }
 
@@ -160,7 +181,7 @@ mod tests {
         let pods =
             [api_pod("b", "1", "Running"), api_pod("a", "1", "Pending"), api_pod("c", "1", "Succeeded")];
         let (daemons, ambiguities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
-        assert_eq!(ambiguities, Vec::<String>::new());
+        assert_eq!(ambiguities, []);
         let first = &daemons[&OsdId(1)];
         assert_eq!(first.node, Some(NodeName("n1".to_owned())));
         assert_eq!(first.pods.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -188,14 +209,38 @@ mod tests {
             deployment("rook-ceph-osd-id-1", "1", "h"),
             deployment("rook-ceph-osd-x", "x", "h"),
         ];
-        let pods = [api_pod("lost", "9", "Running")].into_iter().flatten().collect();
+        let pods = [api_pod("rook-ceph-osd-9-x", "9", "Running")].into_iter().flatten().collect();
         let (daemons, ambiguities) = daemons(parsed, pods, &BTreeMap::new());
         assert_eq!(daemons.len(), 1);
         assert_eq!(ambiguities.len(), 3, "{ambiguities:?}");
-        assert!(
-            ambiguities
-                .contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
-        );
+        let twice = "osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned();
+        assert!(ambiguities.contains(&Ambiguity::of([], twice)), "nothing says that they have one device");
+        let of: Vec<_> = ambiguities.iter().flat_map(|one| &one.osds).collect();
+        assert_eq!(of, [&OsdId(9)], "a label that is no number may be that of any OSD: {ambiguities:?}");
+    }
+
+    #[test]
+    fn ambiguity_is_of_one_osd_only_if_data_or_name_say_so_too() {
+        let of = |name: &str, fsid: &str| {
+            let env = json!([{"name": "ROOK_OSD_UUID", "value": fsid}]);
+            let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": "5"}},
+                "spec": {"template": {"spec": {"containers": [{"name": "osd", "env": env}]}}}});
+            parse_daemon(&serde_json::from_value(object).unwrap())
+        };
+        let (own, others) = ("00000000-0000-4000-8000-000000000005", "00000000-0000-4000-8000-000000000003");
+        for (name, fsid, osds) in
+            [("rook-ceph-osd-5-debug", own, vec![OsdId(5)]), ("by-hand", others, vec![])]
+        {
+            let parsed = vec![of("rook-ceph-osd-5", own), of(name, fsid)];
+            let (_, ambiguities) = daemons(parsed, Vec::new(), &BTreeMap::new());
+            let found: Vec<_> = ambiguities.into_iter().flat_map(|one| one.osds).collect();
+            assert_eq!(found, osds, "{name}");
+        }
+        for (pod, osds) in [("rook-ceph-osd-5-x", vec![OsdId(5)]), ("rook-ceph-osd-3-x", vec![])] {
+            let pods = api_pod(pod, "5", "Running").into_iter().collect();
+            let (_, ambiguities) = daemons(Vec::new(), pods, &BTreeMap::new());
+            assert_eq!(ambiguities[0].osds.iter().copied().collect::<Vec<_>>(), osds, "{pod}");
+        }
     }
 
     #[test]

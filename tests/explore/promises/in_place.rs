@@ -159,7 +159,7 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
         (asks_node && node.is_some_and(|node| !node.ready), "its node is not Ready"),
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (stop && !kube.ambiguities.is_empty(), "Deployments are ambiguous"),
+        (stop && kube.ambiguities.iter().any(|one| one.concerns(osd)), "its Deployments are ambiguous"),
         (stop && !is_removal && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (stop && kube.control.is_some(), "a person paused or cancelled"),
         (

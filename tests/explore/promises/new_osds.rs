@@ -5,7 +5,7 @@ use osd_migrate_core::domain::act::{Act, Deploy, KubeAct, NodeAct};
 use osd_migrate_core::domain::inspection::{Content, NodeTask, Proof, RecordId};
 use osd_migrate_core::domain::ledger::Record;
 use osd_migrate_core::domain::next::Next;
-use osd_migrate_core::domain::observation::{Observation, Releases, SlotState};
+use osd_migrate_core::domain::observation::{Ambiguity, Observation, Releases, SlotState};
 use osd_migrate_core::domain::osd::{NodeName, OsdFsid, OsdId};
 use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::Policy;
@@ -98,12 +98,12 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
             begun(before, record_of(before, &request.record)?)
         }
         Act::Kube(KubeAct::Adopt(deploy)) => started(before, deploy, done).or_else(|| {
-            in_the_way(before, &deploy.node).map(|why| broken_gate(before, "start", deploy.osd, why))?
+            in_the_way(before, &deploy.node, None).map(|why| broken_gate(before, "start", deploy.osd, why))?
         }),
         Act::Kube(KubeAct::Deploy(deploy)) if deploy.fresh.is_some() => started(before, deploy, done),
         Act::Kube(KubeAct::Tolerate { osd, precondition: Some(_), .. }) => {
             let node = before.world.kube.daemons.get(osd)?.node.clone()?;
-            in_the_way(before, &node).and_then(|why| broken_gate(before, "restart", *osd, why))
+            in_the_way(before, &node, Some(*osd)).and_then(|why| broken_gate(before, "restart", *osd, why))
         }
         _ => None,
     }
@@ -155,7 +155,7 @@ fn begun(before: &State, record: &Record) -> Option<Broken> {
     let unwanted = (!is_wanted).then_some("its owner does not select the disk or the PVC");
     let unclean = lacks(world).map(|_| "a PG lacks a replica that will come back, or data moves");
     let flag = super::scrubs::other_flag(world).map(|_| "a flag of the cluster is set");
-    let why = in_the_way(before, &record.node).or(unwanted).or(flag).or(unclean);
+    let why = in_the_way(before, &record.node, None).or(unwanted).or(flag).or(unclean);
     why.map(|why| format!("gate: {} was started while {why}", record.osd))
 }
 
@@ -195,12 +195,13 @@ fn is_selected(world: &World, node: &NodeName) -> bool {
     storage.selection.all == Some(true) && provision::nodes(&observed(world), false).chosen.contains(node)
 }
 
-/// Returns the condition under which nothing is started.
-fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
+/// Returns the condition under which nothing is started on a node, or this OSD is not restarted.
+fn in_the_way(state: &State, node: &NodeName, osd: Option<OsdId>) -> Option<&'static str> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
     let runs = kube.running_operator().is_some();
     let prepares = kube.rook_prepares.iter().any(|job| job.node.as_ref().is_none_or(|of| of == node));
     let node = kube.nodes.get(node);
+    let concerns = |one: &Ambiguity| osd.is_none_or(|osd| one.concerns(osd));
     let why = [
         (runs, "Rook's operator runs"),
         (
@@ -215,7 +216,7 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
         (node.is_none_or(|node| !node.ready), "its node is not Ready"),
         (node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (!kube.ambiguities.is_empty(), "Deployments are ambiguous"),
+        (kube.ambiguities.iter().any(concerns), "Deployments are ambiguous"),
         (kube.control.is_some(), "a person paused or cancelled"),
         (!(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];

@@ -213,9 +213,11 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
         && daemon.rolled_out
         && daemon.managed_externally.is_none();
     let prepares = world.kube.rook_prepares.iter().any(|job| job.node == daemon.node);
+    let is_ambiguous = world.kube.ambiguities.iter().any(|one| one.osds.contains(&osd));
     let is_there = node.ready && !node.cordoned && !prepares && Some(&disk.node) == daemon.node.as_ref();
     Some(
         !world.noise.refused.contains(&osd)
+            && !is_ambiguous
             && serves
             && is_there
             && disk.proof.is_some()
@@ -251,7 +253,7 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     let operator = kube.running_operator();
     let rook = operator.is_none_or(|operator| operator.honours_fence || policy.scales_operator)
         && kube.fence.as_deref() != Some("theirs")
-        && kube.ambiguities.is_empty()
+        && kube.ambiguities.iter().all(|one| !one.osds.is_empty())
         && kube.rook_prepares.iter().all(|job| job.node.is_some())
         && kube.draining_failure_domain.is_none()
         && !state.world.rejects_pdbs;

@@ -1,16 +1,17 @@
 """A failed part never blocks the healthy rest, and no OSD stays down without a way to recover.
 
-On one cluster: a dead OSD, a cordoned node with a prepare Job of Rook that never starts, a tenant at
+On one cluster: a dead OSD with a second Deployment to debug it, a cordoned node with a prepare Job of Rook that never starts, a tenant at
 its quota, a disk without a name under /dev/disk/by-id, PGs that merge and are repaired while OSDs are
 stopped; then a new OSD whose init container fails repeatedly. With --full also ten stops during merges
 and repairs under `rados bench`, none of them while the OSDs need longer to commit a write than the run
 allows, and a node that is lost during a rebuild.
 """
 
+import json
 import subprocess
 import time
 
-from . import rook, sick
+from . import NAMESPACE, rook, sick
 from .world import LAB
 
 LEGACY = [0, 1, 2, 5]
@@ -44,6 +45,7 @@ def run(world):
 
 def the_rest_goes_on(world, fsids):
     sick.kill_osd(world, DEAD)
+    debug(world, DEAD)
     sick.fill_tenant(world)
     sick.merging_pool(world, 24)
     world.lab("no-id", f"osd{NAMELESS}")
@@ -67,8 +69,18 @@ def the_rest_goes_on(world, fsids):
         assert f"osd.{osd}" in last and word in last, f"the last line does not report osd.{osd} with `{word}`:\n{log}"
     world.say(f"{HEALTHY} were migrated despite a dead OSD, a cordoned node, a full tenant: {last[:600]}")
     sick.drop_tenant(world)
+    world.kubectl("delete", "deployment", f"rook-ceph-osd-{DEAD}-debug")
     rook.delete_prepare_jobs(world)
     world.kubectl("uncordon", f"h{CORDONED + 1}")
+
+
+def debug(world, osd):
+    """Creates a second Deployment of the OSD, as the debug mode of Rook's kubectl plugin does, but without a pod."""
+    item = world.get("deployment", f"rook-ceph-osd-{osd}")
+    labels = {**item["metadata"]["labels"], "ceph.rook.io/do-not-reconcile": "true"}
+    metadata = {"name": f"rook-ceph-osd-{osd}-debug", "namespace": NAMESPACE, "labels": labels}
+    second = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {**item["spec"], "replicas": 0}}
+    world.kubectl("create", "-f", "-", stdin=json.dumps(second))
 
 
 def reach(world, job, osd, word):

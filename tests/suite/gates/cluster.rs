@@ -1,7 +1,7 @@
 //! The state of the cluster closes the gates: flags, health, nodes, releases and ambiguous objects.
 
 use osd_migrate::domain::gate::{Gate, Reason};
-use osd_migrate::domain::observation::Releases;
+use osd_migrate::domain::observation::{Ambiguity, Releases};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId};
 
 use super::ask::{WITHOUT, after, changed, health};
@@ -32,9 +32,15 @@ fn cluster_flags_noout_noscrub_norebalance_shut_no_gate() {
 
 #[test]
 fn ambiguous_objects_shut_the_gate_before_stop_and_not_after() {
-    let unusual =
-        |w: &mut World| w.seen.kube.ambiguities.push("osd.1 has two Deployments: a and b".to_owned());
-    check!(changed(unusual), Gate::Shut(Reason::AmbiguousObjects { what }) if what.contains("osd.1"));
+    let unusual = |osds: &[OsdId]| {
+        let one = Ambiguity::of(osds.iter().copied(), "osd.1 has two Deployments: a and b".to_owned());
+        move |w: &mut World| w.seen.kube.ambiguities.push(one.clone())
+    };
+    for osds in [&[][..], &[BY_HAND]] {
+        check!(changed(unusual(osds)), Gate::Shut(Reason::AmbiguousObjects { what }) if what.contains("osd.1"));
+    }
+    assert_eq!(changed(unusual(&[FILESTORE])), Gate::Open, "another OSD");
+    let unusual = unusual(&[]);
     assert_eq!(
         after(&World::stopped(BY_HAND).with(unusual)),
         Gate::Open,

@@ -3,7 +3,7 @@
 //! that shuts, `Own` names the first.)
 
 use osd_migrate::domain::gate::{self, Gate, Own};
-use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::observation::{Ambiguity, SlotState};
 use osd_migrate::domain::osd::{Epoch, OsdId};
 use osd_migrate::domain::policy::Accepted;
 
@@ -58,6 +58,10 @@ fn generated(seed: u64) -> (World, Accepted) {
             let slot = ceph.slots.get_mut(&OsdId(random.u32(..OSDS))).unwrap();
             // Up for a moment, or down: the statistics may be older.
             (slot.up, slot.up_from, slot.down_at) = (random.bool(), Epoch(9000), Epoch(9000));
+        }
+        if random.u8(..8) == 0 {
+            let one = Ambiguity::of([OsdId(random.u32(..OSDS))], "two Deployments".to_owned());
+            w.seen.kube.ambiguities.push(one);
         }
         for pg in ceph.pgs.values_mut() {
             pg.reported_epoch = if random.bool() { Epoch(9000) } else { pg.reported_epoch };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use chrono::TimeDelta;
 
 use osd_migrate::domain::act::Act;
-use osd_migrate::domain::observation::{Listed, Observation, read_each_time};
+use osd_migrate::domain::observation::{Listed, Observation};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure};
@@ -49,7 +49,7 @@ impl Cluster for Silent {
         let (kube, listed_at) = match self.listed.take().filter(|listed| listed.is_young(at)) {
             Some(listed) => {
                 self.by_list += 1;
-                let read = read_each_time(in_progress, &BTreeSet::new());
+                let read = listed.read_each_time(in_progress);
                 let listed_at = listed.at();
                 (listed.complete(kube, &read), listed_at)
             }
@@ -64,7 +64,7 @@ impl Cluster for Silent {
 
     fn forget_list(&mut self) -> bool {
         self.listed = None;
-        std::mem::take(&mut self.is_by_list)
+        self.is_by_list
     }
 
     async fn ask_again(
