@@ -43,8 +43,9 @@ pub struct Failure {
 pub trait Cluster {
     /// Observes everything relevant.
     ///
-    /// Of OSDs that are not in progress, Deployments and pods may be kept, as long as no change of them is
-    /// reported. `ask` returns the further questions that follow from a first observation.
+    /// Deployments and pods of OSDs that are not in progress may be as an earlier observation had them, as
+    /// long as no change of them is reported. `ask` returns the further questions that follow from a first
+    /// observation.
     fn observe(
         &mut self,
         in_progress: &BTreeSet<OsdId>,

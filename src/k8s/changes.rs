@@ -84,10 +84,10 @@ impl Changes {
     /// Notes that a Deployment or a pod of an OSD changed; of no OSD that is known if it has no valid label.
     pub(crate) fn note_osd(&self, osd: Option<OsdId>) {
         let mut osds = self.osds.lock().unwrap_or_else(PoisonError::into_inner);
-        *osds = osds.take().zip(osd).map(|(mut osds, osd)| {
-            osds.insert(osd);
-            osds
-        });
+        match (osd, osds.as_mut()) {
+            (Some(osd), Some(known)) => drop(known.insert(osd)),
+            (Some(_) | None, _) => *osds = None,
+        }
     }
 
     /// Returns the OSDs of which a Deployment or a pod changed since the last call; `None` if a change may be

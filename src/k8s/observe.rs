@@ -20,7 +20,7 @@ use crate::k8s::names::{OF_OSDS, OSD_ID, of_osd};
 use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
 use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
-use crate::k8s::osd::daemons::{OsdPod, daemons, on_one_pvc, osd_pod, parse_daemon};
+use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
 use crate::k8s::prepares::{OF_PREPARES, running_job};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
@@ -79,16 +79,14 @@ impl K8s {
         let around = self.around(&mut lately.around, of_operator.clone()).await?;
         let kube = self.joined(large, nodes, small, around)?;
         lately.is_by_list = known.is_some();
-        let (mut kube, listed_at) = match known {
-            Some((list, read)) => {
-                let listed_at = list.listed.at();
-                (completed(kube, list.listed, &read), listed_at)
-            }
-            None => (kube, now),
+        let (mut kube, listed) = if let Some((list, read)) = known {
+            list.listed.complete(kube, &read)
+        } else {
+            let listed = Listed::of(&kube, now);
+            (kube, listed)
         };
-        let listed = Listed::of(&kube, listed_at).filter(|_| are_labelled);
         let by = ListedBy::new(&kube.nodes, of_operator);
-        lately.list = listed.map(|listed| List { listed, by });
+        lately.list = listed.filter(|_| are_labelled).map(|listed| List { listed, by });
         kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
@@ -119,8 +117,7 @@ impl K8s {
         // The list would be copied if it had a share of the OSDs while they change.
         let list = lately.list.take().map(|list| (list.listed.at(), list.by));
         let kube = now.completed_by(earlier, in_progress);
-        let listed = list.and_then(|(at, by)| Some(List { listed: Listed::of(&kube, at)?, by }));
-        lately.list = listed;
+        lately.list = list.and_then(|(at, by)| Some(List { listed: Listed::of(&kube, at)?, by }));
         Ok(kube)
     }
 
@@ -200,17 +197,6 @@ impl K8s {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
         Ok(named_node(&found).1)
     }
-}
-
-/// Returns an observation of some OSDs with the others of the list.
-///
-/// One that was read and one of the list may name the same PVC.
-fn completed(kube: Kube, list: Listed, read: &BTreeSet<OsdId>) -> Kube {
-    let mut kube = list.complete(kube, read);
-    let shared = on_one_pvc(&kube.daemons).into_iter().filter(|one| !kube.ambiguities.contains(one));
-    let shared: Vec<_> = shared.collect();
-    kube.ambiguities.extend(shared);
-    kube
 }
 
 /// Returns the selector of the Deployments and pods of these OSDs.

@@ -35,7 +35,6 @@ use super::{
 
 pub(super) const AROUND: &str = "a view lags";
 pub(super) const ON_A_PVC: &str = "a view lags, a PVC is recreated";
-
 pub(super) const ONE_MORE: &str = "other OSDs stay old, one more disk";
 
 /// How a runner's view may lag.
@@ -99,7 +98,7 @@ impl Kept {
         if state.lags == Lags::Others {
             let listed = self.listed.clone().filter(|listed| listed.is_young(at))?;
             let read = listed.read_each_time(&in_progress);
-            return Some(Observation { at, ceph, kube: listed.complete(kube, &read) });
+            return Some(Observation { at, ceph, kube: listed.complete(kube, &read).0 });
         }
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
         Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress) })
@@ -139,7 +138,8 @@ impl State {
 
     /// Performs what a runner decided by parts, which it keeps if another partial observation may follow.
     pub(crate) fn perform_by_parts(&mut self, next: &Next) -> Done {
-        let seen = self.kept.as_ref().and_then(|kept| kept.joined(self));
+        let by_list = self.kept.as_ref().filter(|_| self.lags == Lags::Others);
+        let seen = by_list.and_then(|kept| kept.joined(self));
         let done = self.perform(next, self.version);
         match self.lags {
             Lags::Others if stays_listed(next) && done.refused.is_none() => {

@@ -17,9 +17,7 @@ impl Act {
             Self::Node(act) => act.keeps_observation(),
         }
     }
-}
 
-impl Act {
     /// Returns whether the act changes Deployments or pods of OSDs that may have no record afterwards.
     pub fn changes_other_osds(&self) -> bool {
         match self {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Daemon, Kube};
+use super::{Ambiguity, Daemon, Kube};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::osd::OsdId;
 use crate::domain::shared::Shared;
@@ -51,11 +51,34 @@ impl Listed {
         if is_out(Guard::InProgressIsRead) { BTreeSet::new() } else { in_progress | &self.ambiguous }
     }
 
-    /// Returns an observation of some OSDs with the others of this list.
+    /// Returns an observation of some OSDs with the others of this list, and the list with what is new.
     ///
-    /// `read`: OSDs that the observation has, or that have no Deployment.
-    #[must_use]
-    pub fn complete(self, kube: Kube, read: &BTreeSet<OsdId>) -> Kube {
-        kube.with_others((self.daemons, Vec::new()), read)
+    /// `read`: OSDs that the observation has, or that have no Deployment. One of them and one of the list may
+    /// name the same PVC.
+    pub fn complete(self, kube: Kube, read: &BTreeSet<OsdId>) -> (Kube, Option<Self>) {
+        let mut kube = kube.with_others((self.daemons, Vec::new()), read);
+        for shared in on_one_pvc(&kube.daemons) {
+            if !kube.ambiguities.contains(&shared) {
+                kube.ambiguities.push(shared);
+            }
+        }
+        let listed = Self::of(&kube, self.at);
+        (kube, listed)
     }
+}
+
+/// Returns an ambiguity for each PVC that the Deployments of two OSDs name.
+///
+/// One device would be under two ids.
+pub fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<Ambiguity> {
+    let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {
+        for pvc in on.names() {
+            if let Some(other) = user.insert(pvc, osd).filter(|other| *other != osd) {
+                found.push(Ambiguity::of([other, osd], format!("{other} and {osd} have one PVC: {pvc}")));
+            }
+        }
+    }
+    found
 }

@@ -19,7 +19,7 @@ pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, RookPrepare, Runner,
 };
-pub use listed::Listed;
+pub use listed::{Listed, on_one_pvc};
 pub use pvc::{BoundVolume, OnPvcs, Pvc};
 
 use chrono::{DateTime, Utc};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 
-use crate::domain::observation::{Ambiguity, Daemon, Node, Pod};
+use crate::domain::observation::{Ambiguity, Daemon, Node, Pod, on_one_pvc};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::k8s::client::page::Raw;
 use crate::k8s::names::{OSD_ID, osd_of_label};
@@ -82,29 +82,13 @@ pub(crate) fn daemons(
 
 /// Returns whether two Deployments run the same OSD on the same device: neither label is wrong.
 fn is_copy(one: &Daemon, other: &Daemon) -> bool {
-    let data = |daemon: &Daemon| (daemon.fsid, daemon.on_pvcs.clone(), daemon.data_dir.clone());
-    data(one) == data(other) && (one.fsid.is_some() || one.data_dir.is_some())
+    (one.fsid, &one.on_pvcs, &one.data_dir) == (other.fsid, &other.on_pvcs, &other.data_dir)
+        && (one.fsid.is_some() || one.data_dir.is_some())
 }
 
 /// Returns whether the name of a pod, and not its label alone, says that it runs the OSD.
 fn is_named_for(osd: OsdId, pod: &str) -> bool {
     ["", "id-"].iter().any(|id| pod.starts_with(&format!("rook-ceph-osd-{id}{}-", osd.0)))
-}
-
-/// Returns an ambiguity for each PVC that the Deployments of two OSDs name.
-///
-/// One device would be under two ids.
-pub(crate) fn on_one_pvc(daemons: &BTreeMap<OsdId, Daemon>) -> Vec<Ambiguity> {
-    let mut user: BTreeMap<&str, OsdId> = BTreeMap::new();
-    let mut found = Vec::new();
-    for (osd, on) in daemons.iter().filter_map(|(osd, daemon)| Some((*osd, daemon.on_pvcs.as_ref()?))) {
-        for pvc in on.names() {
-            if let Some(other) = user.insert(pvc, osd).filter(|other| *other != osd) {
-                found.push(Ambiguity::of([other, osd], format!("{other} and {osd} have one PVC: {pvc}")));
-            }
-        }
-    }
-    found
 }
 
 /// Parses the Deployment of an OSD.

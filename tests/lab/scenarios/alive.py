@@ -1,10 +1,10 @@
 """A failed part never blocks the healthy rest, and no OSD stays down without a way to recover.
 
-On one cluster: a dead OSD with a second Deployment to debug it, a cordoned node with a prepare Job of Rook that never starts, a tenant at
-its quota, a disk without a name under /dev/disk/by-id, PGs that merge and are repaired while OSDs are
-stopped; then a new OSD whose init container fails repeatedly. With --full also ten stops during merges
-and repairs under `rados bench`, none of them while the OSDs need longer to commit a write than the run
-allows, and a node that is lost during a rebuild.
+On one cluster: a dead OSD with a second Deployment to debug it, a cordoned node with a prepare Job of
+Rook that never starts, a tenant at its quota, a disk without a name under /dev/disk/by-id, PGs that
+merge and are repaired while OSDs are stopped; then a new OSD whose init container fails repeatedly. With
+--full also ten stops during merges and repairs under `rados bench`, none of them while the OSDs need longer
+to commit a write than the run allows, and a node that is lost during a rebuild.
 """
 
 import json

@@ -46,17 +46,17 @@ impl Cluster for Silent {
     ) -> Result<Observation, Failure> {
         let Observation { at, ceph, kube } =
             self.sim.borrow().world.observe(|_| Questions::default()).unanswered();
-        let (kube, listed_at) = match self.listed.take().filter(|listed| listed.is_young(at)) {
-            Some(listed) => {
-                self.by_list += 1;
-                let read = listed.read_each_time(in_progress);
-                let listed_at = listed.at();
-                (listed.complete(kube, &read), listed_at)
-            }
-            None => (kube, at),
+        let listed = self.listed.take().filter(|listed| listed.is_young(at));
+        self.is_by_list = listed.is_some();
+        self.by_list += u32::from(self.is_by_list);
+        let (kube, listed) = if let Some(listed) = listed {
+            let read = listed.read_each_time(in_progress);
+            listed.complete(kube, &read)
+        } else {
+            let listed = Listed::of(&kube, at);
+            (kube, listed)
         };
-        self.is_by_list = listed_at != at;
-        self.listed = Listed::of(&kube, listed_at);
+        self.listed = listed;
         let seen = self.runner.ask_again(Observation { at, ceph, kube }, ask).await?;
         self.kept = Some(seen.clone());
         Ok(seen)
