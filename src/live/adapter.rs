@@ -16,7 +16,7 @@ use crate::domain::expect;
 use crate::domain::forecast::{Placement, Space};
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::InventoryRequest;
-use crate::domain::observation::Age;
+use crate::domain::observation::{Age, FailedActs};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
@@ -73,6 +73,8 @@ pub struct Live {
     pub(super) lately: Lately,
     /// Watches of a run.
     pub(super) _watches: Option<Watches>,
+    /// OSDs whose last acts failed.
+    pub(super) failed: FailedActs,
     /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
     pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
@@ -92,6 +94,7 @@ impl Live {
             age: None,
             lately: Lately::default(),
             _watches: None,
+            failed: FailedActs::default(),
             pdb_rejected: None,
         }
     }

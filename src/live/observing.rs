@@ -59,7 +59,9 @@ impl Cluster for Live {
         self.age = None;
         // An act that is refused found something else than was observed.
         let (kept, list) = (self.kept.take(), self.lately.list.take());
-        self.act_as_expected(act).await?;
+        let done = self.act_as_expected(act).await;
+        self.failed.note(act.osd(), done.is_ok());
+        done?;
         self.kept = kept.filter(|_| act.keeps_observation());
         self.lately.list = list.filter(|_| !act.changes_other_osds());
         Ok(())
@@ -76,7 +78,8 @@ impl Live {
     ) -> Result<Observation, Failure> {
         kube.pdb_rejected = self.pdb_rejected();
         self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
-        self.answered(Observation { at: now(), ceph, kube }, ask).await
+        let failed = self.failed.clone();
+        self.answered(Observation { at: now(), ceph, kube, failed }, ask).await
     }
 
     async fn answered(

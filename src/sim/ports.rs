@@ -17,7 +17,7 @@ use crate::domain::act::{Act, Check, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
 use crate::domain::ledger::Ledger;
-use crate::domain::observation::Observation;
+use crate::domain::observation::{FailedActs, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
@@ -82,6 +82,8 @@ struct Me {
     stopped: Cell<bool>,
     /// Last complete observation, while the runner waits, or after an act that keeps it.
     kept: RefCell<Option<Observation>>,
+    /// OSDs whose last acts failed.
+    failed: RefCell<FailedActs>,
 }
 
 impl Drop for Me {
@@ -107,6 +109,7 @@ impl Runner {
             watch: RefCell::new(watch),
             stopped: Cell::new(false),
             kept: RefCell::new(None),
+            failed: RefCell::default(),
         };
         Self { sim: Rc::clone(sim), me: Rc::new(me) }
     }
@@ -155,7 +158,9 @@ impl Cluster for Runner {
         _: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        let seen = self.sim.borrow().world.observe(ask);
+        let world = &self.sim.borrow().world;
+        let seen = world
+            .answered(Observation { failed: self.me.failed.borrow().clone(), ..world.unanswered() }, ask);
         self.me.kept.replace(Some(seen.clone()));
         Ok(seen)
     }
@@ -175,16 +180,25 @@ impl Cluster for Runner {
     ) -> Result<Option<Observation>, Failure> {
         let Some(kept) = self.me.kept.take() else { return Ok(None) };
         let world = &self.sim.borrow().world;
-        let Observation { at, ceph, kube } = world.unanswered();
+        let Observation { at, ceph, kube, .. } = world.unanswered();
         let Some(ceph) = ceph.completed_by(&kept.ceph).filter(|_| at - kept.at < KEPT) else {
             return Ok(None);
         };
         let kube = kube.completed_by(kept.kube.clone(), in_progress);
         self.me.kept.replace(Some(kept));
-        Ok(Some(world.answered(Observation { at, ceph, kube }, ask)))
+        let failed = self.me.failed.borrow().clone();
+        Ok(Some(world.answered(Observation { at, ceph, kube, failed }, ask)))
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        let done = self.act_as_expected(act).await;
+        self.me.failed.borrow_mut().note(act.osd(), done.is_ok());
+        done
+    }
+}
+
+impl Runner {
+    async fn act_as_expected(&mut self, act: &Act) -> Result<(), Failure> {
         let kept = self.me.kept.take();
         self.point(Call::Act(act), Side::Before).await;
         let read = self.sim.borrow().world.read();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::domain::inspection::{Content, Proof, RecordId};
-use crate::domain::observation::{Ceph, Kube, Observation};
+use crate::domain::observation::{Ceph, FailedActs, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 use crate::domain::shared::Shared;
@@ -186,7 +186,8 @@ impl World {
 
     /// Returns the observation without answers to questions.
     pub(super) fn unanswered(&self) -> Observation {
-        Observation { at: self.at, ceph: self.ceph.clone(), kube: self.kube.clone() }.unanswered()
+        let (ceph, kube) = (self.ceph.clone(), self.kube.clone());
+        Observation { at: self.at, ceph, kube, failed: FailedActs::default() }.unanswered()
     }
 
     /// Returns the observation with the answers to the questions that follow from it.

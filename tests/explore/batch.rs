@@ -10,7 +10,7 @@ use osd_migrate_core::domain::ledger::Ledger;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::{Limits, Policy};
-use osd_migrate_core::sim::{Happening, Stage, Stumble, World, example};
+use osd_migrate_core::sim::{Around, Happening, Stage, Stumble, World, example};
 
 use super::promises::batch::TRIED_BEFORE;
 use super::search::Search;
@@ -20,6 +20,8 @@ pub(super) const TWO: &str = "two in parallel";
 pub(super) const ALONE: &str = "in parallel, the first one alone";
 pub(super) const APART: &str = "in parallel, on several hosts";
 pub(super) const SHARE: &str = "in parallel, too much of the data";
+const TURNS: &str = "two in parallel, acts fail";
+const DEBUGGED: &str = "two in parallel, one has two Deployments";
 pub(super) const FAILS: &str = "two in parallel, one does not start";
 
 const FIRST: OsdId = OsdId(0);
@@ -93,6 +95,13 @@ fn time_passes(world: &World) -> Vec<Happening> {
     if is_recreated && serves { vec![Happening::Minutes(20)] } else { Vec::new() }
 }
 
+/// Creates a second Deployment of the first OSD after its stop, while the other one still serves.
+fn is_debugged(world: &World) -> Vec<Happening> {
+    let is_stopped = |osd| world.kube.daemons.get(&osd).is_some_and(|daemon| daemon.stopped_by.is_some());
+    let is_so = is_stopped(FIRST) && !is_stopped(SECOND);
+    is_so.then_some(Happening::Around(Around::AmbiguousObjects, true)).into_iter().collect()
+}
+
 pub(super) fn searches() -> Vec<Search> {
     let new = |name, world| Search { policy, ..Search::new(name, world, nothing, (0, 0, 0)) };
     let late = Search::new(FAILS, first_does_not_start, time_passes, (1, 0, 0));
@@ -117,6 +126,17 @@ fn first_osd_of_a_kind_is_migrated_alone() {
 #[test]
 fn osds_of_a_host_are_migrated_in_parallel() {
     explored(&search(TWO));
+}
+
+#[test]
+fn osds_in_parallel_have_their_turns_after_failed_acts() {
+    explored(&Search { acts_fail: true, name: TURNS, ..search(TWO) });
+}
+
+#[test]
+fn stopped_osd_with_two_deployments_is_not_touched() {
+    let new = Search::new(DEBUGGED, first_has_the_pg, is_debugged, (1, 0, 0));
+    explored(&Search { policy, ledger: tried, ..new });
 }
 
 #[test]

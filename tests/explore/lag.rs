@@ -85,23 +85,23 @@ impl Kept {
     ///
     /// Returns none if everything has to be observed.
     fn joined(&self, state: &State) -> Option<Observation> {
-        let Observation { at, ceph, kube } = state.world.observe(|_| Questions::default());
+        let Observation { at, ceph, kube, failed } = state.world.observe(|_| Questions::default());
         if state.lags == Lags::Map {
-            return Some(Observation { at, ceph: self.seen.ceph.with(ceph.health, ceph.pgs), kube });
+            return Some(Observation { at, ceph: self.seen.ceph.with(ceph.health, ceph.pgs), kube, failed });
         }
         if state.lags == Lags::List {
             let Kube { daemons, ambiguities, .. } = &self.seen.kube;
             let (daemons, ambiguities) = (daemons.clone(), ambiguities.clone());
-            return Some(Observation { at, ceph, kube: Kube { daemons, ambiguities, ..kube } });
+            return Some(Observation { at, ceph, kube: Kube { daemons, ambiguities, ..kube }, failed });
         }
         let in_progress = state.ledger.records.keys().copied().collect();
         if state.lags == Lags::Others {
             let listed = self.listed.clone().filter(|listed| listed.is_young(at))?;
             let read = listed.read_each_time(&in_progress);
-            return Some(Observation { at, ceph, kube: listed.complete(kube, &read).0 });
+            return Some(Observation { at, ceph, kube: listed.complete(kube, &read).0, failed });
         }
         let ceph = ceph.completed_by(&self.seen.ceph).filter(|_| self.age.is_young(at))?;
-        Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress) })
+        Some(Observation { at, ceph, kube: kube.completed_by(self.seen.kube.clone(), &in_progress), failed })
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Move {
     Read,
     /// A save or an act of a runner that decides by parts.
     ByParts(Shared<Next>),
+    /// An iteration of a runner whose last act on an OSD failed: others have their turn.
+    Turn(Shared<Next>),
     /// A decision of a runner that is frozen before it acts.
     Freeze,
     /// The frozen runner resumes.
@@ -66,6 +68,8 @@ pub(crate) struct Search {
     pub(crate) freezes_late: bool,
     /// See `State`.
     pub(crate) lags: Lags,
+    /// Any act on an OSD may fail.
+    pub(crate) acts_fail: bool,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
     /// Progress of the owner at the start; see `owner`.
@@ -101,6 +105,7 @@ impl Search {
             has_sick: false,
             freezes_late: false,
             lags: Lags::Never,
+            acts_fail: false,
             pace: 0,
             owner: Owner::Absent,
             loses_ledger: false,
@@ -222,6 +227,10 @@ impl Search {
         if state.frozen.is_some() {
             moves.push(Move::Thaw);
         }
+        if self.acts_fail {
+            let turn = state.decide_after_failure(decided, policy);
+            moves.extend(turn.map(|next| Move::Turn(next.into())));
+        }
         moves.extend(state.lagging_moves(decided, policy));
         moves.extend(state.owner_moves(decided));
         if state.left.faults > 0 {
@@ -276,6 +285,10 @@ fn take<'a>(state: &State, step: &Move, decided: &'a Next) -> (State, Done, Opti
             let done = after.perform(decided, version);
             after.kept = None;
             (after, done, Some(Cow::Borrowed(decided)))
+        }
+        Move::Turn(next) => {
+            let done = after.perform(next, version);
+            (after, done, Some(Cow::Owned(Next::clone(next))))
         }
         Move::Keep => {
             let done = after.perform_and_keep(decided);

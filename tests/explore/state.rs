@@ -81,6 +81,17 @@ impl State {
         plan::plan(&policy, &self.ledger, &seen)
     }
 
+    /// Decides for a runner whose act on an OSD has just failed; none if it decides the same again.
+    pub(crate) fn decide_after_failure(&self, decided: &Next, policy: &Policy) -> Option<Next> {
+        let Next::Do(act) = decided else { return None };
+        let policy = self.policy_now(policy);
+        let mut seen = self.world.observe(|_| plan::Questions::default());
+        seen.failed.note(act.osd(), false);
+        let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
+        let next = plan::plan(&policy, &self.ledger, &seen);
+        (next != *decided).then_some(next)
+    }
+
     /// Performs what a runner decided when the ledger had that version.
     pub(crate) fn perform(&mut self, next: &Next, version: u32) -> Done {
         self.perform_until(next, version, usize::MAX)

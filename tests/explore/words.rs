@@ -11,6 +11,7 @@ pub(crate) fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
         Move::Keep => format!("the runner keeps what it saw: {}", decision(decided)),
         Move::Read => "the runner has read a part of what it decides by".to_owned(),
+        Move::Turn(next) => format!("the runner, after that failed: {}", decision(next)),
         Move::ByParts(next) => format!("the runner, by parts: {}", decision(next)),
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {

@@ -1,4 +1,4 @@
-//! Code of an act, the OSD that it concerns, and whether only the ledger knows of it.
+//! Code of an act, the OSD that it concerns, and what else it needs.
 
 use super::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::osd::OsdId;
@@ -61,6 +61,41 @@ impl Act {
             | Self::Node(
                 NodeAct::DropAgent { .. } | NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. },
             ) => None,
+        }
+    }
+}
+
+impl Act {
+    /// Returns whether the act needs the OSD's only Deployment, or does what a second one must not see.
+    ///
+    /// The pod of a second Deployment may have the device open.
+    pub fn needs_only_deployment(&self) -> bool {
+        match self {
+            Self::Ceph(act) => matches!(act, CephAct::Destroy { .. } | CephAct::Purge { .. }),
+            Self::Kube(act) => match act {
+                KubeAct::BackUp { .. }
+                | KubeAct::Stop { .. }
+                | KubeAct::Restart { .. }
+                | KubeAct::DropDeployment { .. }
+                | KubeAct::Deploy(_)
+                | KubeAct::Adopt(_)
+                | KubeAct::Tolerate { .. } => true,
+                KubeAct::Fence { .. }
+                | KubeAct::Unfence { .. }
+                | KubeAct::ScaleOperator { .. }
+                | KubeAct::LimitDrains { .. }
+                | KubeAct::CreatePdb { .. }
+                | KubeAct::DeletePdb { .. }
+                | KubeAct::DropRequest { .. }
+                | KubeAct::CleanUp { .. } => false,
+            },
+            Self::Node(act) => match act {
+                NodeAct::Agent { .. } => true,
+                NodeAct::DropAgent { .. }
+                | NodeAct::DeleteKey { .. }
+                | NodeAct::Inventory { .. }
+                | NodeAct::DeleteInventoryJob { .. } => false,
+            },
         }
     }
 }

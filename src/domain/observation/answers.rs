@@ -8,8 +8,8 @@ impl Observation {
     /// Returns the observation without the answers.
     #[must_use]
     pub fn unanswered(self) -> Self {
-        let Self { at, ceph, kube } = self;
-        Self { at, ceph: ceph.unanswered(), kube: Kube { admission: BTreeMap::new(), ..kube } }
+        let Self { ceph, kube, .. } = self;
+        Self { ceph: ceph.unanswered(), kube: Kube { admission: BTreeMap::new(), ..kube }, ..self }
     }
 }
 

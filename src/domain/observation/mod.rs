@@ -4,6 +4,7 @@ mod age;
 mod ambiguity;
 mod answers;
 mod ceph;
+mod failed;
 mod kubernetes;
 mod listed;
 mod partial;
@@ -15,6 +16,7 @@ pub use ceph::{
     Autoscale, BackfillFull, Ceph, Emptiable, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState,
     last_change,
 };
+pub use failed::FailedActs;
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
     Operator, OsdPdb, Pod, RookPrepare, Runner,
@@ -33,4 +35,6 @@ pub struct Observation {
     pub ceph: Ceph,
     /// State of Kubernetes.
     pub kube: Kube,
+    /// OSDs whose last acts failed.
+    pub failed: FailedActs,
 }

@@ -10,6 +10,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 use crate::domain::step::Step;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
@@ -33,8 +34,10 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 }
 
 /// Returns the step of the first open record that can do something; otherwise the first wait.
+///
+/// An OSD whose last act failed has its turn after the others: it holds none of them up.
 fn of_records(view: View<'_>) -> Option<Next> {
-    let mut wait = None;
+    let (mut wait, mut again) = (None, None);
     for record in view.ledger.in_flight() {
         match unrequested::inventory(record, view) {
             Some(next @ Next::Wait(_)) => {
@@ -47,10 +50,11 @@ fn of_records(view: View<'_>) -> Option<Next> {
         let next = of_record(record, view);
         match next {
             Next::Wait(_) => wait = wait.or(Some(next)),
+            Next::Do(_) if view.seen.failed.contains(record.osd) => again = again.or(Some(next)),
             Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
         }
     }
-    wait
+    again.or(wait)
 }
 
 /// Returns what each OSD in progress waits for, while the run waits.
@@ -68,10 +72,23 @@ pub fn waits(view: View<'_>) -> Vec<Wait> {
 fn of_record(record: &Record, view: View<'_>) -> Next {
     let is_wanted = is_wanted(record, view);
     let step = Step::of(record, is_wanted, view);
-    match gate::held(view) {
+    let next = match gate::held(view) {
         Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
         Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
+    };
+    if_not_ambiguous(next, record.osd, view)
+}
+
+/// Returns a wait instead of an act that needs the OSD's only Deployment, while there are two.
+///
+/// Saves go on, and so do flags: Ceph heals without the OSD meanwhile.
+fn if_not_ambiguous(next: Next, osd: OsdId, view: View<'_>) -> Next {
+    if let (Next::Do(act), Gate::Shut(reason)) = (&next, gate::not_ambiguous(osd, view.seen).guarded())
+        && act.needs_only_deployment()
+    {
+        return Next::Wait(Wait::Gate { osd, reason });
     }
+    next
 }
 
 /// Returns the step of an open record.

@@ -160,6 +160,10 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
         (asks_node && node.is_some_and(|node| !node.ready), "its node is not Ready"),
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
         (stop && kube.ambiguities.iter().any(|one| one.concerns(osd)), "its Deployments are ambiguous"),
+        (
+            what == "destroy" && kube.ambiguities.iter().any(|one| one.osds.contains(&osd)),
+            "it has two Deployments",
+        ),
         (stop && !is_removal && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (stop && kube.control.is_some(), "a person paused or cancelled"),
         (

@@ -14,7 +14,7 @@ mod scale;
 use std::collections::BTreeSet;
 
 use osd_migrate::domain::ledger::Ledger;
-use osd_migrate::domain::observation::{Observation, OkToStop};
+use osd_migrate::domain::observation::{FailedActs, Observation, OkToStop};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
@@ -31,7 +31,8 @@ fn policy() -> Policy {
 /// Observes the whole cluster, with Ceph's answers to the questions of a plan without open records.
 async fn observe(cluster: &Cluster) -> Observation {
     let ceph = answers::answers(cluster, Detail::Whole).seen().unwrap();
-    let mut seen = Observation { at: noon(), ceph, kube: kube::observe(cluster).await };
+    let mut seen =
+        Observation { at: noon(), ceph, kube: kube::observe(cluster).await, failed: FailedActs::default() };
     ask(cluster, &mut seen);
     seen
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::{Next, Saving};
-use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation};
+use osd_migrate::domain::observation::{Daemon, FailedActs, Kube, Node, Observation};
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::{classify, plan, preview};
 use osd_migrate_explore::counted::{counted_by_growth, osds};
@@ -53,7 +53,7 @@ fn seen(cluster: &Cluster) -> Observation {
         |host: &Host| (NodeName(host.name.clone()), Node { hostname: host.name.clone(), ..node.clone() });
     let nodes = cluster.hosts.iter().map(named).collect();
     let kube = Kube { daemons: daemons.collect(), nodes, ..read.clone() };
-    let mut seen = Observation { at: noon(), ceph, kube };
+    let mut seen = Observation { at: noon(), ceph, kube, failed: FailedActs::default() };
     ask(cluster, &mut seen);
     seen
 }

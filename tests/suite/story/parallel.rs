@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::in_parallel::InParallel;
+use osd_migrate::domain::observation::Ambiguity;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{Limits, Policy};
 use osd_migrate::sim::example::{Kind, PoolShape, Shape};
@@ -16,7 +18,7 @@ use osd_migrate::sim::{Happening, World};
 
 use super::crash::Crashes;
 use super::freeze;
-use super::play::{Play, assert_no_leftovers, closed, ends};
+use super::play::{Play, assert_no_leftovers, closed, ends, old};
 
 /// Returns four OSDs to migrate on one host, and as many on two other hosts with the other replicas.
 fn world() -> World {
@@ -150,4 +152,56 @@ fn frozen_runner_touches_none_of_the_osds_in_parallel() {
     for (side, name) in [(freeze::BEFORE, "in parallel, before"), (freeze::LATE, "in parallel, late")] {
         freeze::at_each_point(in_parallel, assert_all_are_migrated, side, name);
     }
+}
+
+/// Lets something go wrong with the second OSD that is destroyed, until the other one is migrated.
+fn other_is_migrated_beside(trouble: fn(&mut World, OsdId, bool)) {
+    let play = in_parallel();
+    let begun = play.sim.borrow().world.at;
+    let (mut sick, mut is_over) = (None, false);
+    let watch: Watch = Box::new(move |call, side, world| {
+        match (call, side, sick) {
+            (Call::Act(Act::Ceph(CephAct::Destroy { osd, .. })), Side::Done, None) if *osd != OsdId(0) => {
+                sick = Some(*osd);
+                trouble(world, *osd, true);
+            }
+            (Call::Save(_), Side::Done, Some(osd)) if !is_over => {
+                is_over =
+                    (1..3).map(OsdId).filter(|other| *other != osd).all(|other| is_migrated(other, world));
+                if is_over {
+                    trouble(world, osd, false);
+                }
+            }
+            (Call::Act(act), Side::Before, Some(osd))
+                if act.osd() == Some(osd) && act.needs_only_deployment() =>
+            {
+                assert!(world.kube.ambiguities.is_empty(), "{act:?}");
+            }
+            _ => {}
+        }
+        world.at - begun > TimeDelta::days(1)
+    });
+    assert_eq!(play.run_watched(Some(watch)), Play::finished());
+    assert_all_are_migrated(&play);
+}
+
+fn is_migrated(osd: OsdId, world: &World) -> bool {
+    let slot = &world.ceph.slots[&osd];
+    slot.up && slot.fsid != Some(old(osd))
+}
+
+#[test]
+fn osd_whose_deployment_is_refused_holds_up_no_other_one() {
+    other_is_migrated_beside(|world, osd, is_begun| {
+        world.noise.refused.extend(is_begun.then_some(osd));
+        world.noise.refused.retain(|_| is_begun);
+    });
+}
+
+#[test]
+fn destroyed_osd_with_two_deployments_waits_alone() {
+    other_is_migrated_beside(|world, osd, is_begun| {
+        let what = format!("{osd} has two Deployments: a and b");
+        world.kube.ambiguities = is_begun.then(|| Ambiguity::of([osd], what)).into_iter().collect();
+    });
 }

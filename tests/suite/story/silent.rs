@@ -44,7 +44,7 @@ impl Cluster for Silent {
         in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        let Observation { at, ceph, kube } =
+        let Observation { at, ceph, kube, failed } =
             self.sim.borrow().world.observe(|_| Questions::default()).unanswered();
         let listed = self.listed.take().filter(|listed| listed.is_young(at));
         self.is_by_list = listed.is_some();
@@ -57,7 +57,7 @@ impl Cluster for Silent {
             (kube, listed)
         };
         self.listed = listed;
-        let seen = self.runner.ask_again(Observation { at, ceph, kube }, ask).await?;
+        let seen = self.runner.ask_again(Observation { at, ceph, kube, failed }, ask).await?;
         self.kept = Some(seen.clone());
         Ok(seen)
     }
@@ -81,12 +81,12 @@ impl Cluster for Silent {
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Option<Observation>, Failure> {
         let Some(kept) = &self.kept else { return Ok(None) };
-        let Observation { at, ceph, .. } =
+        let Observation { at, ceph, failed, .. } =
             self.sim.borrow().world.observe(|_| Questions::default()).unanswered();
         let Some(ceph) = ceph.completed_by(&kept.ceph).filter(|_| at - kept.at < KEPT) else {
             return Ok(None);
         };
-        let seen = Observation { at, ceph, kube: kept.kube.clone() };
+        let seen = Observation { at, ceph, kube: kept.kube.clone(), failed };
         self.partial += 1;
         self.runner.ask_again(seen, ask).await.map(Some)
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::observation::{
-    Admission, Autoscale, BackfillFull, BoundVolume, Ceph, Kube, Node, Observation, OkToStop, Operator,
-    OsdPdb, Pool, Pvc, Releases, RookPrepare,
+    Admission, Autoscale, BackfillFull, BoundVolume, Ceph, FailedActs, Kube, Node, Observation, OkToStop,
+    Operator, OsdPdb, Pool, Pvc, Releases, RookPrepare,
 };
 use osd_migrate::domain::osd::{Epoch, NodeName, ObjectStore, OsdId};
 use osd_migrate::domain::policy::Declaration;
@@ -67,6 +67,7 @@ pub(crate) fn observation() -> Observation {
     };
     Observation {
         at: noon(),
+        failed: FailedActs::default(),
         ceph: Ceph {
             empty_hosts: BTreeSet::new(),
             fsid: cluster(),
