@@ -21,6 +21,7 @@ use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_
 use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
+use crate::k8s::pods::ShortPod;
 use crate::k8s::prepares::{OF_PREPARES, running_job};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
@@ -145,7 +146,7 @@ impl K8s {
         let pods = self.kind::<ApiPod>();
         tokio::try_join!(
             deployments.list_as(selector, |deployment| Some(parse_daemon(&deployment))),
-            pods.list(selector, |pod| osd_pod(&pod)),
+            pods.list_as(selector, |ShortPod(pod)| osd_pod(&pod)),
         )
     }
 

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{AsyncBufRead, AsyncReadExt};
+use futures_util::AsyncBufRead;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{
@@ -215,8 +215,7 @@ where
             Request::new(self.api.resource_url()).list(params).map_err(kube::Error::BuildRequest)?;
         // `request_text` would have the text three times.
         let mut stream = pin!(self.k8s.client.request_stream(request).await?);
-        text.clear();
-        stream.read_to_end(text).await.map_err(kube::Error::ReadEvents)?;
+        page::read(&mut stream, text).await.map_err(kube::Error::ReadEvents)?;
         page::parse(text, project).map_err(kube::Error::SerdeError)
     }
 
