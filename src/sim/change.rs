@@ -313,7 +313,7 @@ impl World {
             Around::RookRemovesOutOsds => self.kube.declaration.removes_out_osds = on,
             Around::AmbiguousObjects => {
                 let what = "osd.0 has two Deployments: a and b".to_owned();
-                let unusual = on.then(|| Ambiguity::of([OsdId(0)], what));
+                let unusual = on.then(|| Ambiguity::of_two_deployments(OsdId(0), true, what));
                 self.kube.ambiguities = unusual.into_iter().collect();
             }
             Around::NotReady => {

@@ -103,6 +103,11 @@ pub fn not_ambiguous(osd: OsdId, seen: &Observation) -> Gate {
     shut_by_ambiguity(seen, |one| one.osds.contains(&osd))
 }
 
+/// Returns the gate that is shut if two Deployments have the label of this OSD.
+pub fn one_deployment(osd: OsdId, seen: &Observation) -> Gate {
+    shut_by_ambiguity(seen, |one| one.twice == Some(osd))
+}
+
 fn shut_by_ambiguity(seen: &Observation, shuts: impl Fn(&Ambiguity) -> bool) -> Gate {
     let found = seen.kube.ambiguities.iter().find(|one| shuts(one));
     found.map_or(Gate::Open, |one| Gate::Shut(Reason::AmbiguousObjects { what: one.what.clone() }))

@@ -39,7 +39,7 @@ impl Kube {
                 (None, _) => drop(daemons.remove(osd)),
             }
         }
-        // One that has just gone stays until the next complete observation.
+        ambiguities.retain(|one| one.osds.is_empty() || !one.osds.is_subset(read));
         let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
         ambiguities.extend(new);
         Self { daemons, ambiguities, ..self }

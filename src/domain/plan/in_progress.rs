@@ -10,7 +10,6 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
-use crate::domain::osd::OsdId;
 use crate::domain::step::Step;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
@@ -76,19 +75,7 @@ fn of_record(record: &Record, view: View<'_>) -> Next {
         Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
         Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
     };
-    if_not_ambiguous(next, record.osd, view)
-}
-
-/// Returns a wait instead of an act that needs the OSD's only Deployment, while there are two.
-///
-/// Saves go on, and so do flags: Ceph heals without the OSD meanwhile.
-fn if_not_ambiguous(next: Next, osd: OsdId, view: View<'_>) -> Next {
-    if let (Next::Do(act), Gate::Shut(reason)) = (&next, gate::not_ambiguous(osd, view.seen).guarded())
-        && act.needs_only_deployment()
-    {
-        return Next::Wait(Wait::Gate { osd, reason });
-    }
-    next
+    step.unless_twice(next)
 }
 
 /// Returns the step of an open record.

@@ -79,9 +79,17 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             steps => steps.iter().find_map(Step::asks_emptiable),
         },
         removable,
-        // The API server is asked about the first OSD in progress that is about to be stopped.
-        admission: steps.iter().find_map(Step::asks_admission),
+        admission: admission(&steps, view),
     }
+}
+
+/// Returns the question about the first OSD in progress that is about to be stopped; of those whose last act
+/// failed only if there is no other.
+fn admission(steps: &[Step<'_>], view: View<'_>) -> Option<Deploy> {
+    let has_failed = |step: &&Step<'_>| view.seen.failed.contains(step.record.osd);
+    let first = |steps: Vec<&Step<'_>>| steps.into_iter().find_map(Step::asks_admission);
+    let (again, others): (Vec<_>, Vec<_>) = steps.iter().partition(has_failed);
+    first(others).or_else(|| first(again))
 }
 
 fn steps(view: View<'_>) -> impl Iterator<Item = Step<'_>> {

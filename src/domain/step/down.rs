@@ -4,15 +4,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
-use crate::domain::batch;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::NodeTask;
-use crate::domain::ledger::{Attempt, NodeStatus, Record, RecordedPvc};
+use crate::domain::ledger::{Attempt, NodeStatus, RecordedPvc};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Daemon;
-use crate::domain::osd::OsdId;
-use crate::domain::phase::{self, DaemonFact, DiskFact, Phase, SlotFact};
+use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
 use crate::domain::temporary::{INTENT_MINUTES, drains};
 
@@ -145,6 +143,10 @@ impl Step<'_> {
         let accepted = self.accepted();
         match gate::first_of([self.stop_gates(&accepted), admitted]) {
             Gate::Open => self.stop_now(accepted),
+            // The API server was asked about another OSD.
+            Gate::Unknown(reason @ Reason::AdmissionUnknown { why: None, .. }) => {
+                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+            }
             Gate::Shut(reason) | Gate::Unknown(reason) => self.blocked(&reason, &accepted),
         }
     }
@@ -156,17 +158,6 @@ impl Step<'_> {
         let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);
         let reason = Reason::StopReverted { why, until };
         (self.view.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
-    }
-
-    /// Returns an OSD of the batch that is stopped, and is not down yet, or its pod still exists.
-    ///
-    /// The PGs of that OSD do not report a missing replica yet.
-    fn stopping_beside(&self) -> Option<OsdId> {
-        let others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
-        let is_stopping = |other: &&Record| {
-            Step::of(other, true, self.view).phase == Phase::Stopping && batch::is_of_batch(other)
-        };
-        others.into_iter().find(is_stopping).map(|other| other.osd)
     }
 
     /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`.
@@ -325,12 +316,16 @@ impl Step<'_> {
     ///
     /// The other OSDs must not wait for it. It serves again as soon as a pod can start.
     fn give_up_stop(&self) -> Option<Next> {
-        let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
-        let is_late = self.facts.pod && !self.facts.dead && self.down_for() >= limit;
+        let is_late = self.facts.pod && !self.facts.dead && self.down_for() >= self.stop_limit();
         (!passes(Guard::StopHasALimit, !is_late)).then(|| {
             let minutes = self.down_for().num_minutes();
             self.revert_stop_because(format!("its pod has not ended for {minutes} minutes"))
         })
+    }
+
+    /// Returns the time that a stopped OSD may wait for its pod to end, or for a person who works on it.
+    pub(super) fn stop_limit(&self) -> TimeDelta {
+        (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES))
     }
 
     /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.

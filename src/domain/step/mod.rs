@@ -7,6 +7,7 @@
 //! | `save`, `protect` | what all phases need: saves and quarantine; fence and flags |
 //! | `proof` | the device holds the OSD of the record |
 //! | `emptying` | data that moves away before the stop |
+//! | `beside` | other OSDs of a batch |
 //! | `down` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
@@ -17,10 +18,12 @@
 //! | `deployment_by` | a Deployment that Rook creates |
 //! | `removal` | an OSD that is removed: its disk, id and Deployment |
 //! | `directory` | an OSD in a directory |
+//! | `two_deployments` | an OSD with two Deployments |
 //! | `foreign` | foreign objects |
 
 mod admission;
 mod agents;
+mod beside;
 mod deployment_by;
 mod destroyed;
 mod directory;
@@ -34,6 +37,7 @@ mod protect;
 mod removal;
 mod restore;
 mod save;
+mod two_deployments;
 mod up;
 mod upmaps;
 mod watch;

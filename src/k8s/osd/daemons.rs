@@ -22,8 +22,8 @@ pub(crate) struct OsdPod {
 
 /// Returns Deployments by OSD, each with its pods, and ambiguities.
 ///
-/// If an OSD has two Deployments, the first stays, and an ambiguity names both: no act on that OSD will find
-/// exactly one.
+/// If an OSD has two Deployments, an ambiguity names both: no act on that OSD will find exactly one. Of the
+/// two, the one that is stopped for a record stays, otherwise the first.
 pub(crate) fn daemons(
     parsed: Vec<Result<daemon::Parsed, String>>,
     pods: Vec<OsdPod>,
@@ -46,10 +46,12 @@ pub(crate) fn daemons(
         }
         if let Some(other) = daemons.get(&osd) {
             let what = format!("{osd} has two Deployments: {} and {}", other.name, daemon.name);
-            ambiguities.push(Ambiguity::of(is_copy(&daemon, other).then_some(osd), what));
-        } else {
-            daemons.insert(osd, daemon);
+            ambiguities.push(Ambiguity::of_two_deployments(osd, is_copy(&daemon, other), what));
+            if other.stopped_by.is_some() || daemon.stopped_by.is_none() {
+                continue;
+            }
         }
+        daemons.insert(osd, daemon);
     }
     ambiguities.extend(on_one_pvc(&daemons));
     // If a pod moves to another node, the old pod may stay for minutes.
@@ -198,9 +200,25 @@ mod tests {
         assert_eq!(daemons.len(), 1);
         assert_eq!(ambiguities.len(), 3, "{ambiguities:?}");
         let twice = "osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned();
-        assert!(ambiguities.contains(&Ambiguity::of([], twice)), "nothing says that they have one device");
+        let twice = Ambiguity::of_two_deployments(OsdId(1), false, twice);
+        assert!(ambiguities.contains(&twice), "nothing says that they have one device");
         let of: Vec<_> = ambiguities.iter().flat_map(|one| &one.osds).collect();
         assert_eq!(of, [&OsdId(9)], "a label that is no number may be that of any OSD: {ambiguities:?}");
+    }
+
+    #[test]
+    fn stopped_deployment_stays_beside_a_second_one() {
+        for stopped in ["rook-ceph-osd-1", "rook-ceph-osd-1-maintenance"] {
+            let of = |name: &str| {
+                let annotations = json!({"osd-migrate.io/stopped": (name == stopped).then_some("record")});
+                let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": "1"},
+                    "annotations": annotations}, "spec": {}});
+                parse_daemon(&serde_json::from_value(object).unwrap())
+            };
+            let parsed = vec![of("rook-ceph-osd-1"), of("rook-ceph-osd-1-maintenance")];
+            let (daemons, ambiguities) = daemons(parsed, Vec::new(), &BTreeMap::new());
+            assert_eq!((daemons[&OsdId(1)].name.as_str(), ambiguities.len()), (stopped, 1));
+        }
     }
 
     #[test]

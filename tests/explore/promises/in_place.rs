@@ -161,7 +161,7 @@ pub(super) fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Brok
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
         (stop && kube.ambiguities.iter().any(|one| one.concerns(osd)), "its Deployments are ambiguous"),
         (
-            what == "destroy" && kube.ambiguities.iter().any(|one| one.osds.contains(&osd)),
+            what == "destroy" && kube.ambiguities.iter().any(|one| one.twice == Some(osd)),
             "it has two Deployments",
         ),
         (stop && !is_removal && node.is_some_and(|node| node.cordoned), "its node is cordoned"),

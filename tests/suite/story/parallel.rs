@@ -185,6 +185,29 @@ fn other_is_migrated_beside(trouble: fn(&mut World, OsdId, bool)) {
     assert_all_are_migrated(&play);
 }
 
+#[test]
+fn osd_with_two_deployments_is_quarantined_after_a_limit() {
+    let play = in_parallel();
+    let mut sick = None;
+    let watch: Watch = Box::new(move |call, side, world| {
+        if let (Call::Act(Act::Ceph(CephAct::Destroy { osd, .. })), Side::Done, None) = (call, side, sick)
+            && *osd != OsdId(0)
+        {
+            sick = Some(*osd);
+            let what = format!("{osd} has two Deployments: a and b");
+            world.kube.ambiguities = vec![Ambiguity::of_two_deployments(*osd, true, what)];
+        }
+        false
+    });
+    let end = play.run_watched(Some(watch));
+    let sim = play.sim.borrow();
+    let ledger = sim.ledger().unwrap();
+    let quarantined: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();
+    assert_eq!(quarantined.len(), 1, "{end:?}");
+    let others = (0..3).map(OsdId).filter(|osd| !quarantined.contains(osd));
+    assert!(others.into_iter().all(|osd| is_migrated(osd, &sim.world)), "{end:?}");
+}
+
 fn is_migrated(osd: OsdId, world: &World) -> bool {
     let slot = &world.ceph.slots[&osd];
     slot.up && slot.fsid != Some(old(osd))
@@ -202,6 +225,7 @@ fn osd_whose_deployment_is_refused_holds_up_no_other_one() {
 fn destroyed_osd_with_two_deployments_waits_alone() {
     other_is_migrated_beside(|world, osd, is_begun| {
         let what = format!("{osd} has two Deployments: a and b");
-        world.kube.ambiguities = is_begun.then(|| Ambiguity::of([osd], what)).into_iter().collect();
+        world.kube.ambiguities =
+            is_begun.then(|| Ambiguity::of_two_deployments(osd, true, what)).into_iter().collect();
     });
 }

@@ -1,0 +1,28 @@
+//! Other OSDs of a batch, for which a stop waits.
+
+use chrono::{DateTime, Utc};
+
+use super::Step;
+use crate::domain::batch;
+use crate::domain::ledger::Record;
+use crate::domain::osd::OsdId;
+use crate::domain::phase::Phase;
+use crate::domain::temporary::INTENT_MINUTES;
+
+impl Step<'_> {
+    /// Returns an OSD of the batch that is stopped, and is not down yet, or its pod still exists.
+    ///
+    /// The PGs of that OSD do not report a missing replica yet. A stop that failed may still be on its way.
+    pub(super) fn stopping_beside(&self) -> Option<OsdId> {
+        let others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
+        let may_arrive = |other: &Record| {
+            let is_recent = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() < INTENT_MINUTES;
+            self.view.seen.failed.contains(other.osd) && other.stop_intended_at.is_some_and(is_recent)
+        };
+        let is_stopping = |other: &&Record| {
+            let is_so = Step::of(other, true, self.view).phase == Phase::Stopping || may_arrive(other);
+            is_so && batch::is_of_batch(other)
+        };
+        others.into_iter().find(is_stopping).map(|other| other.osd)
+    }
+}
