@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 /// Reads a page as text.
 ///
-/// `read_to_end` would overwrite the rest of the buffer for each part that arrives, a fifth of the CPU time of
-/// a run beside 10,000 OSDs.
+/// `read_to_end` would overwrite the rest of the buffer for each part that arrives: a fifth of the CPU time
+/// of a run beside 10,000 OSDs.
 pub(super) async fn read(
     stream: &mut (impl AsyncBufRead + Unpin),
     text: &mut Vec<u8>,
