@@ -161,6 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn short_pod_has_what_is_observed_of_a_pod() {
+        let last = json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "no such device"}});
+        let status = json!({"phase": "Running", "containerStatuses": [container(&json!({}), &last, 4)],
+            "conditions": [{"type": "PodScheduled", "status": "True"}]});
+        let object = json!({"metadata": {"name": "p", "uid": "u", "labels": {"ceph-osd-id": "5"},
+                "deletionTimestamp": "2026-11-29T12:00:00Z", "managedFields": [{"manager": "kubelet"}]},
+            "spec": {"nodeName": "h1", "containers": [{"name": "osd"}]}, "status": status});
+        let ShortPod(short) = serde_json::from_value(object.clone()).unwrap();
+        let pod: Pod = serde_json::from_value(object).unwrap();
+        assert_eq!((observed(&short), is_terminal(&short)), (observed(&pod), is_terminal(&pod)));
+        assert_eq!(short.metadata.labels, pod.metadata.labels);
+        assert!(pod.metadata.deletion_timestamp.is_some());
+        assert_eq!(short.metadata.deletion_timestamp, pod.metadata.deletion_timestamp);
+        let pending: ShortPod = serde_json::from_value(json!({"metadata": {"name": "p"}})).unwrap();
+        assert_eq!(observed(&pending.0).node, None);
+    }
+
+    #[test]
     fn container_waiting_for_its_image_has_not_started() {
         let waiting =
             json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\""}});

@@ -21,7 +21,8 @@ impl Step<'_> {
             return (self.new_gates() == Gate::Open).then(|| self.foreseen())?;
         }
         let is_next = matches!(self.phase, Phase::Serving | Phase::Emptying) && self.begins();
-        if !is_next || self.facts.removal || self.rests_after_revert().is_some() {
+        let waits = || self.rests_after_revert().is_some() || self.stopping_beside().is_some();
+        if !is_next || self.facts.removal || waits() {
             return None;
         }
         let accepted = self.accepted();

@@ -20,7 +20,8 @@ impl Step<'_> {
             self.view.seen.failed.contains(other.osd) && other.stop_intended_at.is_some_and(is_recent)
         };
         let is_stopping = |other: &&Record| {
-            let is_so = Step::of(other, true, self.view).phase == Phase::Stopping || may_arrive(other);
+            let phase = Step::of(other, true, self.view).phase;
+            let is_so = phase == Phase::Stopping || phase == Phase::Serving && may_arrive(other);
             is_so && batch::is_of_batch(other)
         };
         others.into_iter().find(is_stopping).map(|other| other.osd)

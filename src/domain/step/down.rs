@@ -144,7 +144,9 @@ impl Step<'_> {
         match gate::first_of([self.stop_gates(&accepted), admitted]) {
             Gate::Open => self.stop_now(accepted),
             // The API server was asked about another OSD.
-            Gate::Unknown(reason @ Reason::AdmissionUnknown { why: None, .. }) => {
+            Gate::Unknown(reason @ Reason::AdmissionUnknown { why: None, .. })
+                if self.record.stop_intended_at.is_none() =>
+            {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => self.blocked(&reason, &accepted),
@@ -316,21 +318,22 @@ impl Step<'_> {
     ///
     /// The other OSDs must not wait for it. It serves again as soon as a pod can start.
     fn give_up_stop(&self) -> Option<Next> {
-        let is_late = self.facts.pod && !self.facts.dead && self.down_for() >= self.stop_limit();
+        let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
+        // The pod may be that of a second Deployment.
+        let may_end = self.facts.pod && !self.facts.dead && self.is_twice().is_none();
+        let is_late = may_end && self.down_for() >= limit;
         (!passes(Guard::StopHasALimit, !is_late)).then(|| {
             let minutes = self.down_for().num_minutes();
             self.revert_stop_because(format!("its pod has not ended for {minutes} minutes"))
         })
     }
 
-    /// Returns the time that a stopped OSD may wait for its pod to end, or for a person who works on it.
-    pub(super) fn stop_limit(&self) -> TimeDelta {
-        (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES))
-    }
-
     /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.
     pub(super) fn wait_for_its_pod(&self) -> Wait {
         let osd = self.record.osd;
+        if let Some(reason) = self.is_twice() {
+            return Wait::Gate { osd, reason };
+        }
         match gate::node_answers(osd, self.view.seen) {
             Gate::Shut(reason) | Gate::Unknown(reason) if self.facts.dead => Wait::Gate { osd, reason },
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Wait::Down { osd },

@@ -174,6 +174,18 @@ mod tests {
         parse(list.to_string().as_bytes(), |Raw(object)| (object["spec"] != json!(0)).then_some(object))
     }
 
+    #[tokio::test]
+    async fn page_is_read_in_parts_until_its_end_or_an_error() {
+        use futures_util::{TryStreamExt, stream};
+        let of = |parts: Vec<std::io::Result<&'static str>>| stream::iter(parts).into_async_read();
+        let mut text = b"of the page before".to_vec();
+        read(&mut of(vec![Ok("{\"items\":"), Ok(""), Ok(" []}")]), &mut text).await.unwrap();
+        assert_eq!(text, b"{\"items\": []}");
+        let cut_off = std::io::Error::other("connection reset");
+        let found = read(&mut of(vec![Ok("{"), Err(cut_off)]), &mut text).await;
+        assert_eq!(found.unwrap_err().to_string(), "connection reset");
+    }
+
     #[test]
     fn page_of_a_list_is_reduced_and_names_the_next_page() {
         let managed = json!([{"manager": "rook", "fieldsV1": {"f:spec": {}}}]);

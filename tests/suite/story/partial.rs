@@ -8,7 +8,7 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::history::Entry;
 use osd_migrate::domain::ledger::Ledger;
-use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::observation::{Ambiguity, Kube, Observation};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Saved};
@@ -175,6 +175,17 @@ fn partial_observation_has_osds_in_progress_new_and_others_old() {
     let now = world.observe(|_| Questions::default());
     let seen = now.kube.completed_by(before.kube, &BTreeSet::from([BY_HAND]));
     assert!(!seen.daemons.contains_key(&BY_HAND) && seen.daemons.contains_key(&FILESTORE));
+}
+
+#[test]
+fn ambiguity_of_osds_that_are_read_is_not_kept() {
+    let world = super::play::six();
+    let now = || world.observe(|_| Questions::default()).kube;
+    let of = |osds: &[OsdId]| Ambiguity::of(osds.iter().copied(), format!("{osds:?}"));
+    let kept = vec![of(&[]), of(&[BY_HAND]), of(&[FILESTORE]), of(&[BY_HAND, FILESTORE])];
+    let before = Kube { ambiguities: kept, ..now() };
+    let seen = now().completed_by(before, &BTreeSet::from([BY_HAND]));
+    assert_eq!(seen.ambiguities, [of(&[]), of(&[FILESTORE]), of(&[BY_HAND, FILESTORE])]);
 }
 
 #[test]
