@@ -3,7 +3,6 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,9 +212,7 @@ where
     ) -> kube::Result<(Vec<T>, Option<String>)> {
         let request =
             Request::new(self.api.resource_url()).list(params).map_err(kube::Error::BuildRequest)?;
-        // `request_text` would have the text three times.
-        let mut stream = pin!(self.k8s.client.request_stream(request).await?);
-        page::read(&mut stream, text).await.map_err(kube::Error::ReadEvents)?;
+        *text = page::text(self.k8s.client.clone(), request, std::mem::take(text)).await?;
         page::parse(text, project).map_err(kube::Error::SerdeError)
     }
 
