@@ -7,6 +7,7 @@ use osd_migrate_core::domain::classify;
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::in_parallel::InParallel;
 use osd_migrate_core::domain::ledger::Ledger;
+use osd_migrate_core::domain::observation::SlotState;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::{Limits, Policy};
@@ -95,10 +96,12 @@ fn time_passes(world: &World) -> Vec<Happening> {
     if is_recreated && serves { vec![Happening::Minutes(20)] } else { Vec::new() }
 }
 
-/// Creates a second Deployment of the first OSD after its stop, while the other one still serves.
+/// Creates a second Deployment of the first OSD between its stop and its destroy, while the other one still
+/// serves.
 fn is_debugged(world: &World) -> Vec<Happening> {
     let is_stopped = |osd| world.kube.daemons.get(&osd).is_some_and(|daemon| daemon.stopped_by.is_some());
-    let is_so = is_stopped(FIRST) && !is_stopped(SECOND);
+    let is_old = world.ceph.slots.get(&FIRST).is_some_and(|slot| slot.state == SlotState::Exists);
+    let is_so = is_stopped(FIRST) && is_old && !is_stopped(SECOND);
     is_so.then_some(Happening::Around(Around::AmbiguousObjects, true)).into_iter().collect()
 }
 

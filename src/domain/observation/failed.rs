@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::osd::OsdId;
 
-/// OSDs whose acts this runner tried, and that failed, since an act succeeded.
+/// OSDs whose last acts this runner tried in vain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FailedActs(BTreeSet<OsdId>);
 
@@ -13,9 +13,10 @@ impl FailedActs {
     ///
     /// If it is the second failure of the OSD, all had their turn: the next round begins with the others.
     pub fn note(&mut self, osd: Option<OsdId>, is_done: bool) {
+        let Some(osd) = osd else { return };
         if is_done {
-            self.0.clear();
-        } else if let Some(osd) = osd.filter(|osd| !self.0.insert(*osd)) {
+            self.0.remove(&osd);
+        } else if !self.0.insert(osd) {
             self.0 = [osd].into();
         }
     }
@@ -41,7 +42,7 @@ mod tests {
         }
         assert_eq!(tried, [0, 1, 2, 0, 1, 2]);
         failed.note(Some(OsdId(1)), true);
-        failed.note(None, false);
-        assert_eq!(failed, FailedActs::default());
+        failed.note(None, true);
+        assert_eq!(failed, FailedActs([OsdId(0), OsdId(2)].into()), "others are tried when osd.1 waits");
     }
 }

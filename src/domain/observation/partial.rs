@@ -39,7 +39,11 @@ impl Kube {
                 (None, _) => drop(daemons.remove(osd)),
             }
         }
-        ambiguities.retain(|one| one.osds.is_empty() || !one.osds.is_subset(read));
+        let is_read = |one: &Ambiguity| {
+            let are_known = !one.osds.is_empty() && one.osds.is_subset(read);
+            are_known || one.twice.is_some_and(|osd| read.contains(&osd))
+        };
+        ambiguities.retain(|one| !is_read(one));
         let new: Vec<_> = self.ambiguities.into_iter().filter(|one| !ambiguities.contains(one)).collect();
         ambiguities.extend(new);
         Self { daemons, ambiguities, ..self }

@@ -87,9 +87,8 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 /// failed only if there is no other.
 fn admission(steps: &[Step<'_>], view: View<'_>) -> Option<Deploy> {
     let has_failed = |step: &&Step<'_>| view.seen.failed.contains(step.record.osd);
-    let first = |steps: Vec<&Step<'_>>| steps.into_iter().find_map(Step::asks_admission);
-    let (again, others): (Vec<_>, Vec<_>) = steps.iter().partition(has_failed);
-    first(others).or_else(|| first(again))
+    let others = steps.iter().filter(|step| !has_failed(step));
+    others.chain(steps.iter().filter(has_failed)).find_map(Step::asks_admission)
 }
 
 fn steps(view: View<'_>) -> impl Iterator<Item = Step<'_>> {

@@ -20,8 +20,11 @@ impl Step<'_> {
             self.view.seen.failed.contains(other.osd) && other.stop_intended_at.is_some_and(is_recent)
         };
         let is_stopping = |other: &&Record| {
-            let phase = Step::of(other, true, self.view).phase;
-            let is_so = phase == Phase::Stopping || phase == Phase::Serving && may_arrive(other);
+            let step = Step::of(other, true, self.view);
+            // If it is down and has two Deployments, the pod may be that of the second one.
+            let is_going = step.facts.up || step.two_deployments().is_none();
+            let is_so = (step.phase == Phase::Stopping && is_going)
+                || (step.phase == Phase::Serving && may_arrive(other));
             is_so && batch::is_of_batch(other)
         };
         others.into_iter().find(is_stopping).map(|other| other.osd)

@@ -195,7 +195,8 @@ impl Step<'_> {
         if let Some(next) = is_empty.then(|| self.clear_stop_intent()).flatten() {
             return next;
         }
-        if record.restarts > 0 {
+        let is_asked = !matches!(reason, Reason::AdmissionUnknown { why: None, .. });
+        if record.restarts > 0 && is_asked {
             return self.quarantine(format!(
                 "its stop was reverted ({}), and since then it cannot be stopped: {reason}",
                 record.stop_reverted.as_deref().unwrap_or("no reason is known")
@@ -320,7 +321,7 @@ impl Step<'_> {
     fn give_up_stop(&self) -> Option<Next> {
         let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
         // The pod may be that of a second Deployment.
-        let may_end = self.facts.pod && !self.facts.dead && self.is_twice().is_none();
+        let may_end = self.facts.pod && !self.facts.dead && self.two_deployments().is_none();
         let is_late = may_end && self.down_for() >= limit;
         (!passes(Guard::StopHasALimit, !is_late)).then(|| {
             let minutes = self.down_for().num_minutes();
@@ -331,7 +332,7 @@ impl Step<'_> {
     /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.
     pub(super) fn wait_for_its_pod(&self) -> Wait {
         let osd = self.record.osd;
-        if let Some(reason) = self.is_twice() {
+        if let Some(reason) = self.two_deployments() {
             return Wait::Gate { osd, reason };
         }
         match gate::node_answers(osd, self.view.seen) {
@@ -344,6 +345,10 @@ impl Step<'_> {
         let osd = self.record.osd;
         if let Some(next) = self.started_externally() {
             return next;
+        }
+        // Nothing is decided before one is deleted.
+        if let Some(reason) = self.two_deployments() {
+            return Next::Wait(Wait::Gate { osd, reason });
         }
         // A decided and counted revert is carried out, even if the gate has opened again.
         if self.record.stop_reverted.is_some() {

@@ -10,7 +10,7 @@ impl Step<'_> {
     /// Saves and flags go on: Ceph heals without the OSD meanwhile. Before the stop, a gate is shut.
     pub fn unless_twice(&self, next: Next) -> Next {
         let Next::Do(act) = &next else { return next };
-        match self.is_twice() {
+        match self.two_deployments() {
             Some(reason) if !self.facts.before_stop() && act.needs_only_deployment() => {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
             }
@@ -19,7 +19,7 @@ impl Step<'_> {
     }
 
     /// Returns a reason if the OSD has two Deployments.
-    pub(super) fn is_twice(&self) -> Option<Reason> {
+    pub(super) fn two_deployments(&self) -> Option<Reason> {
         match gate::one_deployment(self.record.osd, self.view.seen).guarded() {
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
             Gate::Open => None,

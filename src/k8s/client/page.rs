@@ -32,7 +32,10 @@ pub(super) async fn text(
     });
     match task.join_next().await {
         Some(Ok(read)) => read,
-        Some(Err(ended)) => Err(kube::Error::ReadEvents(std::io::Error::other(ended))),
+        Some(Err(ended)) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(ended) => Err(kube::Error::ReadEvents(std::io::Error::other(ended))),
+        },
         None => Err(kube::Error::ReadEvents(std::io::ErrorKind::UnexpectedEof.into())),
     }
 }

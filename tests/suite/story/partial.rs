@@ -182,7 +182,8 @@ fn ambiguity_of_osds_that_are_read_is_not_kept() {
     let world = super::play::six();
     let now = || world.observe(|_| Questions::default()).kube;
     let of = |osds: &[OsdId]| Ambiguity::of(osds.iter().copied(), format!("{osds:?}"));
-    let kept = vec![of(&[]), of(&[BY_HAND]), of(&[FILESTORE]), of(&[BY_HAND, FILESTORE])];
+    let twice = Ambiguity::of_two_deployments(BY_HAND, false, "two Deployments".to_owned());
+    let kept = vec![of(&[]), of(&[BY_HAND]), of(&[FILESTORE]), of(&[BY_HAND, FILESTORE]), twice];
     let before = Kube { ambiguities: kept, ..now() };
     let seen = now().completed_by(before, &BTreeSet::from([BY_HAND]));
     assert_eq!(seen.ambiguities, [of(&[]), of(&[FILESTORE]), of(&[BY_HAND, FILESTORE])]);
