@@ -143,11 +143,15 @@ impl K8s {
     /// Lists Deployments and pods of OSDs.
     async fn large(&self, selector: &str) -> Result<Large, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        let pods = self.kind::<ApiPod>();
         tokio::try_join!(
             deployments.list_as(selector, |deployment| Some(parse_daemon(&deployment))),
-            pods.list_as(selector, |ShortPod(pod)| osd_pod(&pod)),
+            self.osd_pods(selector),
         )
+    }
+
+    /// Lists pods of OSDs that are not terminal.
+    async fn osd_pods(&self, selector: &str) -> Result<Vec<OsdPod>, K8sError> {
+        self.kind::<ApiPod>().list_as(selector, |ShortPod(pod)| osd_pod(&pod)).await
     }
 
     /// Joins what was read.
@@ -189,7 +193,7 @@ impl K8s {
     /// cluster. Rook writes the id without leading zeros, in pods and in the Deployment, which was found by
     /// the same selector.
     pub(super) async fn has_osd_pods(&self, osd: OsdId) -> Result<bool, K8sError> {
-        let pods = self.kind::<ApiPod>().list(&of_osd(osd), |pod| osd_pod(&pod)).await?;
+        let pods = self.osd_pods(&of_osd(osd)).await?;
         Ok(pods.into_iter().any(|pod| pod.osd == Some(osd)))
     }
 

@@ -63,9 +63,7 @@ impl Act {
             ) => None,
         }
     }
-}
 
-impl Act {
     /// Returns whether the act needs the OSD's only Deployment, or does what a second one must not see.
     ///
     /// The pod of a second Deployment may have the device open.

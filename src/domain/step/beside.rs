@@ -14,7 +14,6 @@ impl Step<'_> {
     ///
     /// The PGs of that OSD do not report a missing replica yet. A stop that failed may still be on its way.
     pub(super) fn stopping_beside(&self) -> Option<OsdId> {
-        let others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
         let may_arrive = |other: &Record| {
             let is_recent = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() < INTENT_MINUTES;
             self.view.seen.failed.contains(other.osd) && other.stop_intended_at.is_some_and(is_recent)
@@ -23,10 +22,9 @@ impl Step<'_> {
             let step = Step::of(other, true, self.view);
             // If it is down and has two Deployments, the pod may be that of the second one.
             let is_going = step.facts.up || step.two_deployments().is_none();
-            let is_so = (step.phase == Phase::Stopping && is_going)
-                || (step.phase == Phase::Serving && may_arrive(other));
-            is_so && batch::is_of_batch(other)
+            (step.phase == Phase::Stopping && is_going) || (step.phase == Phase::Serving && may_arrive(other))
         };
-        others.into_iter().find(is_stopping).map(|other| other.osd)
+        let mut others = self.view.ledger.in_flight().filter(|other| other.osd != self.record.osd);
+        others.find(|other| batch::is_of_batch(other) && is_stopping(other)).map(|other| other.osd)
     }
 }

@@ -166,8 +166,7 @@ fn other_is_migrated_beside(trouble: fn(&mut World, OsdId, bool)) {
                 trouble(world, *osd, true);
             }
             (Call::Save(_), Side::Done, Some(osd)) if !is_over => {
-                is_over =
-                    (1..3).map(OsdId).filter(|other| *other != osd).all(|other| is_migrated(other, world));
+                is_over = other_is_migrated(osd, world);
                 if is_over {
                     trouble(world, osd, false);
                 }
@@ -194,7 +193,7 @@ fn osd_whose_stop_fails_holds_up_no_other_one() {
         if let (Call::Act(Act::Kube(KubeAct::Stop { osd, .. })), Side::Before) = (call, side)
             && *osd != OsdId(0)
             && *sick.get_or_insert(*osd) == *osd
-            && !(1..3).map(OsdId).filter(|other| other != osd).all(|other| is_migrated(other, world))
+            && !other_is_migrated(*osd, world)
         {
             // Another client has just written it.
             tries += 1;
@@ -207,9 +206,10 @@ fn osd_whose_stop_fails_holds_up_no_other_one() {
     assert_all_are_migrated(&play);
 }
 
-fn is_migrated(osd: OsdId, world: &World) -> bool {
-    let slot = &world.ceph.slots[&osd];
-    slot.up && slot.fsid != Some(old(osd))
+/// Returns whether the other OSD of these two is migrated.
+fn other_is_migrated(osd: OsdId, world: &World) -> bool {
+    let slot = &world.ceph.slots[&OsdId(3 - osd.0)];
+    slot.up && slot.fsid != Some(old(OsdId(3 - osd.0)))
 }
 
 #[test]
