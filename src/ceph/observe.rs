@@ -260,7 +260,7 @@ mod tests {
             bytes: 20 << 30,
         };
         let pgs = [("2.0", pg(&[1, 2], &[1, 3])), ("2.1", pg(&[1, 2], &[2, 3])), ("2.2", pg(&[2], &[3]))];
-        let pgs: BTreeMap<_, _> = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
+        let pgs: BTreeMap<_, _> = pgs.map(|(id, pg)| (id.parse::<PgId>().unwrap(), pg)).into();
         let used = BTreeMap::from([(filestore, 500 << 30)]);
         let seen = join(Parsed { maps: maps(chunk()), ..parsed(used, pgs) });
         // Two PGs of 20 GiB, half of each in one chunk; a fifth more, and a GiB.

@@ -288,7 +288,7 @@ pub(super) mod tests {
             let slot = osd_1(&map);
             assert!(slot.noout && slot.noin && slot.up, "{release}");
             assert_eq!((slot.reweight, slot.primary_affinity), (Weight(58982), Weight(0x8000)), "{release}");
-            let moved = |pg: &str| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(0), OsdId(3))] };
+            let moved = |pg: &str| Upmap { pg: pg.parse().unwrap(), mappings: vec![(OsdId(0), OsdId(3))] };
             assert_eq!(map.upmaps, pgs.map(moved), "{release}");
         }
     }

@@ -188,7 +188,7 @@ async fn differences(
 fn pg(line: &str) -> Option<MappedPg> {
     let (id, rest) = line.split_once(" raw (")?;
     let (raw, up) = rest.split_once(" up (")?;
-    Some(MappedPg { id: PgId(id.trim().to_owned()), raw: osds(raw)?, up: osds(up)? })
+    Some(MappedPg { id: id.trim().parse().ok()?, raw: osds(raw)?, up: osds(up)? })
 }
 
 /// Returns the OSDs of a list that a text begins with: `[1,2], p1)`.
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn up_set_is_read_without_holes() {
-        let read = |line: &str| pg(line).map(|pg| (pg.id.0, pg.up));
+        let read = |line: &str| pg(line).map(|pg| (pg.id.to_string(), pg.up));
         let line = "2.1f raw ([5,0,3], p5) up ([5,3], p5) acting ([5,3], p5)";
         assert_eq!(read(line), Some(("2.1f".to_owned(), set(&[3, 5]))));
         for hole in ["NONE", "2147483647"] {

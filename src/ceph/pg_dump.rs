@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::ceph::command::Command;
@@ -34,9 +34,7 @@ trait Kept<'de>: Sized {
     type Entry: Deserialize<'de>;
 
     /// Converts an entry.
-    ///
-    /// Returns `Err` if the PG's id names no pool.
-    fn of(entry: Self::Entry) -> Result<(PgId, Self), String>;
+    fn of(entry: Self::Entry) -> (PgId, Self);
 }
 
 #[derive(Deserialize)]
@@ -74,7 +72,7 @@ impl<'de, T: Kept<'de>> Visitor<'de> for Entries<T> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Stats<T>, A::Error> {
         let mut pgs = BTreeMap::new();
         while let Some(entry) = list.next_element::<T::Entry>()? {
-            let (id, kept) = T::of(entry).map_err(A::Error::custom)?;
+            let (id, kept) = T::of(entry);
             pgs.insert(id, kept);
         }
         Ok(Stats(pgs))
@@ -154,11 +152,10 @@ fn pgs<'de, T: Kept<'de>>(answer: &'de [u8]) -> serde_json::Result<BTreeMap<PgId
 impl<'de> Kept<'de> for Pg {
     type Entry = Entry<'de>;
 
-    fn of(entry: Entry<'de>) -> Result<(PgId, Self), String> {
-        let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
+    fn of(entry: Entry<'de>) -> (PgId, Self) {
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let kept = Self {
-            pool: pool.ok_or_else(|| format!("`{}` is not a PG", entry.pgid))?,
+            pool: entry.pgid.pool,
             state: words(&entry.state),
             up: osds(&entry.up),
             acting: osds(&entry.acting),
@@ -168,16 +165,16 @@ impl<'de> Kept<'de> for Pg {
             misplaced: count(entry.stat_sum.misplaced),
             bytes: count(entry.stat_sum.bytes),
         };
-        Ok((entry.pgid, kept))
+        (entry.pgid, kept)
     }
 }
 
 impl<'de> Kept<'de> for Brief {
     type Entry = BriefEntry<'de>;
 
-    fn of(entry: BriefEntry<'de>) -> Result<(PgId, Self), String> {
+    fn of(entry: BriefEntry<'de>) -> (PgId, Self) {
         let kept = Self { state: words(&entry.state), up: osds(&entry.up), acting: osds(&entry.acting) };
-        Ok((entry.pgid, kept))
+        (entry.pgid, kept)
     }
 }
 
@@ -204,7 +201,7 @@ mod tests {
 
     fn pg(release: &str, state: &str, id: &str) -> Pg {
         let pgs = parse(&answer(release, &format!("pg-dump{state}"))).unwrap();
-        pgs[&PgId(id.to_owned())].clone()
+        pgs[&id.parse::<PgId>().unwrap()].clone()
     }
 
     fn states(states: &[&str]) -> Shared<BTreeSet<String>> {
@@ -227,7 +224,7 @@ mod tests {
         let osds = [1, 3, 5].map(OsdId).into();
         let expected =
             Brief { state: states(&["active", "clean"]), up: osds, acting: [1, 3, 5].map(OsdId).into() };
-        assert_eq!((pgs.len(), &pgs[&PgId("1.1f".to_owned())]), (3, &expected));
+        assert_eq!((pgs.len(), &pgs[&"1.1f".parse::<PgId>().unwrap()]), (3, &expected));
         // No PG is in these states: the answer has no list.
         assert!(parse(br#"{"pg_ready":true}"#).unwrap().is_empty());
     }

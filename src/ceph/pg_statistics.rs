@@ -62,7 +62,7 @@ impl Kept {
     pub(super) fn new(pgs: Shared<BTreeMap<PgId, Pg>>, slots: &BTreeMap<OsdId, Slot>) -> Self {
         let (clean, unclean): (Vec<_>, Vec<_>) = pgs.iter().partition(|(_, pg)| gate::is_clean(pg));
         let have_reported = clean.iter().all(|(_, pg)| has_reported(pg, slots));
-        let unclean = unclean.into_iter().map(|(id, _)| id.clone()).collect();
+        let unclean = unclean.into_iter().map(|(id, _)| *id).collect();
         Self { pgs, age: 0, unclean, reported: have_reported.then(|| last_change(slots.keys(), slots)) }
     }
 
@@ -132,7 +132,7 @@ impl Kept {
         if unclean.len() != counts.unclean || !is_rest_clean || !unclean.iter().all(is_known) {
             return false;
         }
-        self.unclean = unclean.keys().cloned().collect();
+        self.unclean = unclean.keys().copied().collect();
         // A change would copy all PGs if an observation still shares them.
         if !unclean.is_empty() {
             self.pgs.extend(unclean);

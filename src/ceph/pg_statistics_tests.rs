@@ -27,7 +27,7 @@ fn pg(state: &str, reported_epoch: u64) -> Pg {
 }
 
 fn id(number: usize) -> PgId {
-    PgId(format!("1.{number:x}"))
+    PgId { pool: 1, number: u32::try_from(number).unwrap() }
 }
 
 /// A mgr, and the map that its statistics follow.
@@ -55,13 +55,13 @@ impl Cluster {
 
     fn brief(&self) -> BTreeMap<PgId, Brief> {
         let of = |pg: &Pg| Brief { state: pg.state.clone(), up: pg.up.clone(), acting: pg.acting.clone() };
-        self.pgs.iter().map(|(id, pg)| (id.clone(), of(pg))).collect()
+        self.pgs.iter().map(|(id, pg)| (*id, of(pg))).collect()
     }
 
     /// Returns what `pg ls` lists, which has no state for a PG of which nothing is known.
     fn in_states(&self, states: &BTreeSet<String>) -> BTreeMap<PgId, Pg> {
         let is_asked = |pg: &Pg| !pg.state.contains("unknown") && !pg.state.is_disjoint(states);
-        self.pgs.iter().filter(|(_, pg)| is_asked(pg)).map(|(id, pg)| (id.clone(), pg.clone())).collect()
+        self.pgs.iter().filter(|(_, pg)| is_asked(pg)).map(|(id, pg)| (*id, pg.clone())).collect()
     }
 
     /// Lets an OSD restart or end, a PG degrade, move, or become clean, clients write, a scrub begin, or all

@@ -47,10 +47,9 @@ fn pg(line: &str, at: [usize; COLUMNS.len()]) -> Option<(PgId, Pg)> {
         *cell = cells.get(place)?;
     }
     let [id, objects, degraded, misplaced, bytes, state, reported, up, acting] = found;
-    let (pool, number) = id.split_once('.')?;
-    u32::from_str_radix(number, 16).ok()?;
+    let id: PgId = id.parse().ok()?;
     let pg = Pg {
-        pool: pool.parse().ok()?,
+        pool: id.pool,
         state: words(state),
         up: osds(up)?,
         acting: osds(acting)?,
@@ -60,7 +59,7 @@ fn pg(line: &str, at: [usize; COLUMNS.len()]) -> Option<(PgId, Pg)> {
         misplaced: count(misplaced)?,
         bytes: count(bytes)?,
     };
-    Some((PgId(id.to_owned()), pg))
+    Some((id, pg))
 }
 
 /// Returns a counter, which is below zero for a moment while statistics are being corrected.

@@ -36,11 +36,10 @@ impl Ceph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::osd::PgId;
 
     fn upmap(pg: &str, mappings: &[(u32, u32)]) -> Upmap {
         let mappings = mappings.iter().map(|(from, to)| (OsdId(*from), OsdId(*to))).collect();
-        Upmap { pg: PgId(pg.to_owned()), mappings }
+        Upmap { pg: pg.parse().unwrap(), mappings }
     }
 
     #[test]

@@ -101,10 +101,9 @@ fn counted<'a>(
     let mut counts: BTreeMap<OsdId, u64> = gets_data.map(|(osd, _)| (*osd, 0)).collect();
     let mut pools: BTreeMap<Option<&str>, BTreeSet<u64>> = BTreeMap::new();
     for (pg, found) in &ceph.pgs {
-        let pool = pg.parts().map(|(pool, _)| pool);
         for osd in up(pg, found) {
             counts.entry(*osd).and_modify(|count| *count += 1);
-            pools.entry(class_of(*osd, ceph)).or_default().extend(pool);
+            pools.entry(class_of(*osd, ceph)).or_default().insert(pg.pool);
         }
     }
     let mut classes: BTreeMap<Option<&str>, Vec<(u64, OsdId)>> = BTreeMap::new();

@@ -33,7 +33,7 @@ pub fn waits_for(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, St
 fn recovered_first(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
     let is_first = |pg: &Pg| is_at_work(pg) && !is_leaving(pg, osds);
     let (id, pg) = seen.ceph.pgs.iter().find(|(_, pg)| is_first(pg))?;
-    Some((id.clone(), state_text(pg)))
+    Some((*id, state_text(pg)))
 }
 
 fn is_at_work(pg: &Pg) -> bool {

@@ -134,7 +134,7 @@ pub fn removal_json(removal: &Removal<'_>) -> Value {
     let moves: Vec<_> = placement
         .moves
         .iter()
-        .map(|(pg, moved)| json!({"pg": pg.0, "now": ids(&moved.now), "then": ids(&moved.then)}))
+        .map(|(pg, moved)| json!({"pg": pg.to_string(), "now": ids(&moved.now), "then": ids(&moved.then)}))
         .collect();
     let obstacle = |obstacle: &Obstacle| json!({"reason": obstacle.code(), "message": obstacle.to_string()});
     let remark = |remark: &Remark| json!({"reason": remark.code(), "message": remark.to_string()});

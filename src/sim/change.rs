@@ -23,7 +23,7 @@ impl World {
     pub fn progress(&self) -> Vec<Happening> {
         let mut found: Vec<Happening> = self.lagging().into_iter().map(Happening::PgReports).collect();
         let unpeered = self.placements.iter().filter(|(_, placement)| !placement.peered);
-        found.extend(unpeered.map(|(id, _)| Happening::Peer(id.clone())));
+        found.extend(unpeered.map(|(id, _)| Happening::Peer(*id)));
         found.extend(self.to_fill().into_iter().map(|(pg, osd)| Happening::Fill(pg, osd)));
         for (osd, daemon) in &self.kube.daemons {
             let up = self.ceph.slots.get(osd).is_some_and(|slot| slot.up);

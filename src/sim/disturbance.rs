@@ -58,7 +58,7 @@ impl World {
     /// Returns the temporary problems that may end now.
     pub(super) fn noise_passes(&self) -> impl Iterator<Item = Disturbance> {
         let passing = self.noise.unusual.iter().filter(|(_, unusual)| unusual.passes());
-        let settles = passing.map(|(pg, _)| Disturbance::PgSettles(pg.clone()));
+        let settles = passing.map(|(pg, _)| Disturbance::PgSettles(*pg));
         settles.chain(self.noise.mgr_away.then_some(Disturbance::MgrBack))
     }
 
@@ -75,7 +75,7 @@ impl World {
             Disturbance::Refuses(osd) => drop(noise.refused.insert(*osd)),
             Disturbance::AgentsFail(node) => drop(noise.agents_fail.insert(node.clone())),
             Disturbance::Raised(code) => drop(noise.health.insert((*code).to_owned())),
-            Disturbance::PgChanges(pg, unusual) => drop(noise.unusual.insert(pg.clone(), *unusual)),
+            Disturbance::PgChanges(pg, unusual) => drop(noise.unusual.insert(*pg, *unusual)),
             Disturbance::PgSettles(pg) => drop(noise.unusual.remove(pg)),
             Disturbance::PoolSplits(pool) => self.split(*pool),
             Disturbance::PoolCreated => self.create_pool(),

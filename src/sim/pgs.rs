@@ -172,13 +172,13 @@ impl World {
     pub fn lagging(&self) -> Vec<PgId> {
         let is_old = |pg: &&PgId| self.true_pg(pg).as_ref() != self.ceph.pgs.get(*pg);
         let receives = !self.noise.mgr_away;
-        self.placements.keys().filter(|pg| receives && is_old(pg)).cloned().collect()
+        self.placements.keys().filter(|pg| receives && is_old(pg)).copied().collect()
     }
 
     /// Lets the mgr receive the statistics of a PG.
     pub(in crate::sim) fn report_pg(&mut self, pg: &PgId) {
         if let Some(now) = self.true_pg(pg) {
-            self.ceph.pgs.insert(pg.clone(), now);
+            self.ceph.pgs.insert(*pg, now);
         }
     }
 
@@ -211,12 +211,10 @@ impl World {
             (placement.peered, placement.changed) = (false, epoch);
             placement.bytes /= 2;
             placement.objects = placement.objects.div_ceil(2);
-            parents.push((id.clone(), placement.clone()));
+            parents.push((*id, placement.clone()));
         }
         for (id, placement) in parents {
-            if let Some((_, number)) = id.parts() {
-                self.placements.insert(PgId(format!("{pool}.{:x}", number + pg_num)), placement);
-            }
+            self.placements.insert(PgId { number: id.number + pg_num, ..id }, placement);
         }
     }
 
@@ -241,7 +239,7 @@ impl World {
             spare: home.spare.clone(),
         };
         self.ceph.pools.insert(id, pool);
-        self.placements.insert(PgId(format!("{id}.0")), empty);
+        self.placements.insert(PgId { pool: id, number: 0 }, empty);
     }
 
     /// Lets a PG's OSDs agree.
@@ -269,7 +267,7 @@ impl World {
             let complete = self.acting_of(placement, &up);
             let min_size = self.pool_of(placement).map_or(u32::MAX, |pool| pool.min_size);
             if complete.len() as u64 >= u64::from(min_size) {
-                found.extend(up.difference(&complete).map(|osd| (id.clone(), *osd)));
+                found.extend(up.difference(&complete).map(|osd| (*id, *osd)));
             }
         }
         found

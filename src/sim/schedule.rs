@@ -102,7 +102,7 @@ impl Schedule {
     fn draw(&mut self, world: &World) {
         self.stale = false;
         for (pg, placement) in &world.placements {
-            self.whole.extend(placement.complete.iter().map(|fsid| (pg.clone(), *fsid)));
+            self.whole.extend(placement.complete.iter().map(|fsid| (*pg, *fsid)));
         }
         let possible = world.progress();
         let still: BTreeSet<&Happening> = possible.iter().collect();
@@ -152,7 +152,7 @@ impl Schedule {
     fn bytes_to_fill(&self, pg: &PgId, osd: OsdId, world: &World) -> u64 {
         let Some(placement) = world.placements.get(pg) else { return 0 };
         let fsid = world.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
-        let was_whole = fsid.is_some_and(|fsid| self.whole.contains(&(pg.clone(), fsid)));
+        let was_whole = fsid.is_some_and(|fsid| self.whole.contains(&(*pg, fsid)));
         if was_whole { placement.bytes / WRITTEN_MEANWHILE } else { placement.bytes }
     }
 }

@@ -34,7 +34,7 @@ fn is_in(osd: OsdId, world: &World) -> bool {
 fn everything(world: &World) -> Vec<Happening> {
     let mut menu = deaths_of(&[OURS, SPARE, PARTNER], world);
     menu.extend(agents(world));
-    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(*pg)));
     menu.extend(
         [Around::Paused, Around::Cancelled, Around::Cordoned].map(|what| Happening::Around(what, true)),
     );

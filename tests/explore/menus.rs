@@ -28,7 +28,7 @@ pub(crate) fn spontaneous(world: &World) -> Vec<Happening> {
     let mut menu = Vec::new();
     menu.extend(deaths_of(&[OURS, PARTNER], world));
     menu.extend(agents(world));
-    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(*pg)));
     let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
     menu.extend(boots.map(|_| Happening::BootsUnexpectedly(OURS)));
     let node = world.disks["disk-0"].node.clone();

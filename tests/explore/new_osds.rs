@@ -25,7 +25,7 @@ pub(super) fn spontaneous(world: &World) -> Vec<Happening> {
     menu.extend([OsdId(1), created_osd(world)].into_iter().filter(is_up).map(Happening::Dies));
     let lit = || world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
     menu.extend(lit().flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
-    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(*pg)));
     let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(created_osd(world)));
     menu.extend(boots.map(|_| Happening::BootsUnexpectedly(created_osd(world))));
     menu.extend(lit().next().cloned().map(Happening::PowerLost));
@@ -105,7 +105,7 @@ fn new_osd_survives_a_freeze_and_a_leap_in_time() {
 /// Returns that a PG waits for space on an OSD from now on.
 fn lacks_space(world: &World) -> Vec<Happening> {
     let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
-    let turns = |pg: &PgId| Disturbance::PgChanges(pg.clone(), UnusualPg::TooFull);
+    let turns = |pg: &PgId| Disturbance::PgChanges(*pg, UnusualPg::TooFull);
     pgs.map(|pg| Happening::Noise(turns(pg))).collect()
 }
 

@@ -65,9 +65,8 @@ fn mgr_fails_over(world: &World) -> Vec<Happening> {
 fn pg_turns_unusual(world: &World) -> Vec<Happening> {
     let unusual = [UnusualPg::Repair, UnusualPg::Premerge, UnusualPg::Recovering];
     let pg = world.placements.keys().find(|pg| !world.noise.unusual.contains_key(*pg));
-    let turns =
-        |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg.clone(), unusual)));
-    pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
+    let turns = |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg, unusual)));
+    pg.copied().map(|pg| turns(pg).into()).unwrap_or_default()
 }
 
 /// Returns a cluster in which an OSD that shares no PG with the first one does not boot again.
@@ -88,7 +87,7 @@ fn scrub_finds_an_error(world: &World) -> Vec<Happening> {
     let slot = world.ceph.slots.get(&OURS);
     let is_new = slot.is_some_and(|slot| slot.up && slot.fsid != Some(example::fsid(OURS, 0)));
     let pg = world.placements.keys().find(|pg| world.up_set(pg).contains(&OURS));
-    let error = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Inconsistent));
+    let error = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(*pg, UnusualPg::Inconsistent));
     pg.filter(|_| is_new && world.noise.unusual.is_empty()).map(error).into_iter().collect()
 }
 
@@ -105,7 +104,7 @@ fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
 /// Returns the changes of one PG to an unusual state, and of each PG to one that is remapped for months.
 fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
     let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
-    let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Remapped));
+    let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(*pg, UnusualPg::Remapped));
     pgs.map(remapped).chain(pg_turns_unusual(world)).collect()
 }
 

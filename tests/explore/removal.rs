@@ -67,7 +67,7 @@ pub(super) fn request(world: &World) -> Happening {
 fn everything(world: &World) -> Vec<Happening> {
     let mut menu = deaths_of(&[OURS, SPARE, PARTNER], world);
     menu.extend(agents(world));
-    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(*pg)));
     menu.extend(
         [Around::Paused, Around::Cancelled, Around::Cordoned].map(|what| Happening::Around(what, true)),
     );

@@ -2,7 +2,7 @@
 
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::observation::SlotState;
-use osd_migrate_core::domain::osd::{OsdId, PgId, Upmap};
+use osd_migrate_core::domain::osd::{OsdId, Upmap};
 use osd_migrate_core::sim::example::{Kind, PoolShape, Shape};
 use osd_migrate_core::sim::{Agent, Happening, Stage, Stumble, World};
 
@@ -10,7 +10,7 @@ use super::search::Search;
 use super::{OURS, explored, needs};
 
 fn upmap(to: u32) -> Upmap {
-    Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(1), OsdId(to))] }
+    Upmap { pg: "1.0".parse().unwrap(), mappings: vec![(OsdId(1), OsdId(to))] }
 }
 
 /// Returns a world with one OSD to migrate alongside two others on its host.

@@ -144,7 +144,7 @@ impl Player {
             ["upmap", from, to] => {
                 let (from, to) = (id(from), id(to));
                 let held = |pg: &&PgId| self.world.up_set(pg).contains(&from);
-                let pg = self.world.placements.keys().find(held).unwrap().clone();
+                let pg = *self.world.placements.keys().find(held).unwrap();
                 self.world.ceph.upmaps.push(Upmap { pg, mappings: vec![(from, to)] });
             }
             ["ok-to-stop", ref osds @ ..] => {
@@ -199,7 +199,7 @@ impl Player {
                 |osd: &OsdId| ceph.slots.get(osd).filter(|slot| !slot.up && slot.down_at > Epoch(0));
             let mut down = pg.acting.iter().filter_map(is_down);
             if down.any(|slot| pg.reported_epoch >= slot.down_at) {
-                self.lied.push(id.clone());
+                self.lied.push(*id);
             }
         }
         for (osd, slot) in &ceph.slots {

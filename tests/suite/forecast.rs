@@ -38,7 +38,7 @@ impl Scene {
         };
         let pgs =
             [("1.0", pg(&[0, 1], 10 * GIB)), ("1.1", pg(&[0, 1], 10 * GIB)), ("1.2", pg(&[2, 3], 10 * GIB))];
-        ceph.pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into_iter().collect();
+        ceph.pgs = pgs.map(|(id, pg)| (id.parse::<PgId>().unwrap(), pg)).into_iter().collect();
         let slot = ceph.slots.values().next().unwrap().clone();
         ceph.slots = (0..4).map(|id| (OsdId(id), slot.clone())).collect();
         for pool in ceph.pools.values_mut() {
@@ -54,7 +54,7 @@ impl Scene {
         let space = Space { osds: data.map(|(id, data)| (OsdId(id), of(data))).into(), limits };
         let to = |then: &[u32]| Move { now: osds(&[0, 1]), then: osds(then) };
         let leaving = [("1.0", to(&[2, 1])), ("1.1", to(&[3, 1]))];
-        let moves = leaving.map(|(id, change)| (PgId(id.to_owned()), change)).into();
+        let moves = leaving.map(|(id, change)| (id.parse::<PgId>().unwrap(), change)).into();
         Self { ceph, space, placement: Placement { epoch: Epoch(7), without: osds(&[0]), moves } }
     }
 
@@ -108,7 +108,7 @@ fn forecast_shares_the_data_of_an_osd_over_its_pgs() {
 #[test]
 fn pg_that_moves_already_is_counted_from_where_its_data_is() {
     let moving = Scene::new().with(|scene| {
-        let pg = scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap();
+        let pg = scene.ceph.pgs.get_mut(&"1.2".parse::<PgId>().unwrap()).unwrap();
         pg.up = osds(&[1, 3]);
         pg.state = states("active+remapped+backfill_wait");
     });
@@ -124,7 +124,7 @@ fn pg_that_moves_already_is_counted_from_where_its_data_is() {
 #[test]
 fn pg_with_too_few_osds_is_an_obstacle_although_bytes_are_free() {
     let short = |scene: &mut Scene| {
-        scene.placement.moves.get_mut(&PgId("1.0".to_owned())).unwrap().then = osds(&[1]);
+        scene.placement.moves.get_mut(&"1.0".parse::<PgId>().unwrap()).unwrap().then = osds(&[1]);
     };
     let scene = Scene::new().with(short);
     assert_eq!(scene.obstacles(), ["no-placement"]);
@@ -148,7 +148,7 @@ fn osd_over_backfillfull_or_nearfull_is_an_obstacle() {
     let both_ways = |used: u64| {
         with_used(used).with(|scene| {
             let moved = Move { now: osds(&[2, 3]), then: osds(&[3, 1]) };
-            scene.placement.moves.insert(PgId("1.2".to_owned()), moved);
+            scene.placement.moves.insert("1.2".parse::<PgId>().unwrap(), moved);
         })
     };
     // 10 GiB leave it in the end. At the highest they are still there: 90 GiB are too much.
@@ -165,7 +165,7 @@ fn osd_over_backfillfull_or_nearfull_is_an_obstacle() {
 fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
     let unknown = Scene::new().with(|scene| assert!(scene.space.osds.remove(&OsdId(3)).is_some()));
     assert_eq!(unknown.obstacles(), ["no-statistics"]);
-    let of_pg = Scene::new().with(|scene| drop(scene.ceph.pgs.remove(&PgId("1.0".to_owned()))));
+    let of_pg = Scene::new().with(|scene| drop(scene.ceph.pgs.remove(&"1.0".parse::<PgId>().unwrap())));
     assert_eq!(of_pg.obstacles(), ["no-statistics"]);
     let down = Scene::new().with(|scene| scene.ceph.slots.get_mut(&OsdId(3)).unwrap().up = false);
     assert_eq!(down.obstacles(), ["not-up"]);
@@ -185,7 +185,7 @@ fn forecast_without_statistics_or_with_a_down_osd_is_refused() {
 #[test]
 fn forecast_waits_for_statistics_after_the_last_start_of_an_osd() {
     let without = Scene::new().with(|scene| {
-        for (_, pg) in scene.ceph.pgs.iter_mut().filter(|(id, _)| id.0 != "1.2") {
+        for (_, pg) in scene.ceph.pgs.iter_mut().filter(|(id, _)| id.to_string() != "1.2") {
             (pg.up, pg.acting, pg.reported_epoch) = (osds(&[1, 2]), osds(&[1, 2]), Epoch(5));
         }
         for slot in scene.ceph.slots.values_mut() {
@@ -212,12 +212,12 @@ fn dead_osd_needs_no_statistics() {
             pg.up.remove(&OsdId(0));
         }
         let to = |now: &[u32], then: &[u32]| Move { now: osds(now), then: osds(then) };
-        scene.placement.moves = [(PgId("1.0".to_owned()), to(&[1, 2], &[1, 3]))].into();
+        scene.placement.moves = [("1.0".parse::<PgId>().unwrap(), to(&[1, 2], &[1, 3]))].into();
     });
     assert_eq!(dead.obstacles(), [""; 0]);
     let holds = dead.with(|scene| {
         let to = |now: &[u32], then: &[u32]| Move { now: osds(now), then: osds(then) };
-        scene.placement.moves = [(PgId("1.0".to_owned()), to(&[0, 1], &[1, 3]))].into();
+        scene.placement.moves = [("1.0".parse::<PgId>().unwrap(), to(&[0, 1], &[1, 3]))].into();
     });
     assert_eq!(holds.obstacles(), ["no-statistics"]);
 }
@@ -229,7 +229,7 @@ fn osd_that_is_out_needs_no_statistics() {
         scene.space.osds.remove(&OsdId(0));
         scene.ceph.slots.get_mut(&OsdId(0)).unwrap().is_in = false;
         for (id, to) in [("1.0", [1, 2]), ("1.1", [1, 3])] {
-            let pg = scene.ceph.pgs.get_mut(&PgId(id.to_owned())).unwrap();
+            let pg = scene.ceph.pgs.get_mut(&id.parse::<PgId>().unwrap()).unwrap();
             (pg.up, pg.acting) = (osds(&to), osds(&to));
         }
         scene.placement.moves.clear();
@@ -237,7 +237,7 @@ fn osd_that_is_out_needs_no_statistics() {
     assert_eq!(out.obstacles(), [""; 0]);
     // A PG that is still on it has no other replica whose bytes would be known.
     let last = out.clone().with(|scene| {
-        let pg = scene.ceph.pgs.get_mut(&PgId("1.0".to_owned())).unwrap();
+        let pg = scene.ceph.pgs.get_mut(&"1.0".parse::<PgId>().unwrap()).unwrap();
         (pg.up, pg.acting) = (osds(&[2]), osds(&[0]));
         pg.state = states("active+remapped+backfilling");
     });
@@ -257,7 +257,7 @@ fn chunk_of_an_erasure_coded_pg_is_a_part_of_its_bytes() {
         let mut coded = scene.ceph.pools.values().next().unwrap().clone();
         coded.data_chunks = Some(2);
         scene.ceph.pools.insert(9, coded);
-        let pg = scene.ceph.pgs.get_mut(&PgId("1.1".to_owned())).unwrap();
+        let pg = scene.ceph.pgs.get_mut(&"1.1".parse::<PgId>().unwrap()).unwrap();
         (pg.pool, pg.bytes) = (9, 20 * GIB);
     });
     // Both PGs have 10 GiB on osd.0, so each has half of its 24 GiB.
@@ -267,7 +267,7 @@ fn chunk_of_an_erasure_coded_pg_is_a_part_of_its_bytes() {
 #[test]
 fn forecast_counts_pgs_that_are_not_clean_now() {
     let scene = Scene::new().with(|scene| {
-        scene.ceph.pgs.get_mut(&PgId("1.2".to_owned())).unwrap().state = states("active");
+        scene.ceph.pgs.get_mut(&"1.2".parse::<PgId>().unwrap()).unwrap().state = states("active");
     });
     assert_eq!((Scene::new().forecast().unclean, scene.forecast().unclean), (0, 1));
     let empty = Placement { epoch: Epoch(7), without: osds(&[0]), moves: BTreeMap::new() };

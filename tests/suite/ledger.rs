@@ -13,7 +13,7 @@ fn full() -> Ledger {
     let mut ledger = World::deployed(BY_HAND).ledger;
     let mut other = World::deployed(FILESTORE).ledger.records.remove(&FILESTORE).unwrap();
     other.quarantine = Some(Quarantine { why: "its \"daemon\"\ndoes not stay up".to_owned(), since: noon() });
-    other.upmaps = vec![Upmap { pg: PgId("1.a".to_owned()), mappings: vec![(OsdId(2), OsdId(3))] }];
+    other.upmaps = vec![Upmap { pg: "1.a".parse().unwrap(), mappings: vec![(OsdId(2), OsdId(3))] }];
     ledger.records.insert(FILESTORE, other);
     ledger
 }
@@ -146,10 +146,10 @@ fn record_lost_added_or_swapped_by_hand_is_noticed() {
 fn record_of_an_osd_with_300_pgs_stays_below_eight_kib() {
     let mut ledger = full();
     let record = ledger.records.get_mut(&BY_HAND).unwrap();
-    record.pgs = (0..300).map(|n| PgId(format!("12.{n:x}"))).collect();
+    record.pgs = (0..300).map(|n| PgId { pool: 12, number: n }).collect();
     record.upmaps = (0..20)
         .map(|n| Upmap {
-            pg: PgId(format!("12.{n:x}")),
+            pg: PgId { pool: 12, number: n },
             mappings: vec![(OsdId(10), OsdId(11)), (OsdId(12), OsdId(13))],
         })
         .collect();

@@ -124,7 +124,7 @@ fn preview_refuses_osds_without_redundancy_if_emptying_is_forbidden() {
         let mut pg = w.seen.ceph.pgs[&pg_id(0)].clone();
         (pg.pool, pg.up, pg.acting) = (2, [BY_HAND].into(), [BY_HAND].into());
         w.policy.empty = Empty::Never;
-        w.seen.ceph.pgs.insert(PgId("2.0".to_owned()), pg);
+        w.seen.ceph.pgs.insert("2.0".parse::<PgId>().unwrap(), pg);
     });
     check!(now(&one, BY_HAND), Now::Refused(_));
     assert_eq!(now(&one, FILESTORE), Now::Next);

@@ -46,10 +46,10 @@ fn recovery_that_comes_first_is_named_with_its_state() {
     let leaving = [osd].into();
     assert_eq!((stall::waits_for(&leaving, &seen), stall::held_up(&leaving, &seen)), (None, None));
     let (id, pg) = seen.ceph.pgs.iter_mut().find(|(_, pg)| !pg.is_on(osd)).unwrap();
-    let id = id.clone();
+    let id = *id;
     (pg.state, pg.degraded) = (states("active+recovering+degraded"), 5);
     let state = "active+recovering+degraded".to_owned();
-    assert_eq!(stall::waits_for(&leaving, &seen), Some((id.clone(), state)));
+    assert_eq!(stall::waits_for(&leaving, &seen), Some((id, state)));
     let text = stall::held_up(&leaving, &seen).unwrap();
     assert_eq!(
         text,

@@ -150,7 +150,7 @@ fn with_pending(placement: &Placement, ceph: &Ceph) -> BTreeMap<PgId, Move> {
     let mut moves = placement.moves.clone();
     let pending = ceph.pgs.iter().filter(|(_, pg)| pg.state.contains("remapped") && pg.up != pg.acting);
     for (id, pg) in pending {
-        let entry = moves.entry(id.clone());
+        let entry = moves.entry(*id);
         let way = entry.or_insert_with(|| Move { now: pg.up.clone(), then: pg.up.clone() });
         way.now.clone_from(&pg.acting);
     }
@@ -247,10 +247,9 @@ fn many_pgs(changes: &BTreeMap<OsdId, Change>, space: &Space) -> Option<Remark> 
 fn no_placement(placement: &Placement, ceph: &Ceph) -> Vec<Obstacle> {
     let mut short: BTreeMap<u64, usize> = BTreeMap::new();
     for (id, moved) in &placement.moves {
-        let Some(pool) = pool_of(id) else { continue };
-        let size = ceph.pools.get(&pool).map_or(usize::MAX, |pool| pool.size as usize);
+        let size = ceph.pools.get(&id.pool).map_or(usize::MAX, |pool| pool.size as usize);
         if moved.then.len() < moved.now.len().min(size) {
-            *short.entry(pool).or_default() += 1;
+            *short.entry(id.pool).or_default() += 1;
         }
     }
     let of_pool = |(id, pgs): (u64, usize)| {
@@ -264,10 +263,6 @@ fn no_placement(placement: &Placement, ceph: &Ceph) -> Vec<Obstacle> {
         })
     };
     short.into_iter().filter_map(of_pool).collect()
-}
-
-fn pool_of(pg: &PgId) -> Option<u64> {
-    pg.0.split('.').next()?.parse().ok()
 }
 
 /// Returns whether an OSD gets more than it has space for: at the highest over `backfillfull`, which would

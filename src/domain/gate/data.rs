@@ -15,7 +15,7 @@ use crate::domain::policy::Accepted;
 
 /// Returns the PGs that are to be placed on the OSD, or that the OSD serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
-    seen.ceph.pgs.iter().filter(|(_, pg)| pg.is_on(osd)).map(|(id, _)| id.clone()).collect()
+    seen.ceph.pgs.iter().filter(|(_, pg)| pg.is_on(osd)).map(|(id, _)| *id).collect()
 }
 
 /// Returns the number of replicas or chunks of a PG; 0 if its pool is not known.
@@ -38,7 +38,7 @@ pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
     let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
         let needed = pg.last_change(&ceph.slots);
         (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
-            pg: id.clone(),
+            pg: *id,
             reported: pg.reported_epoch,
             needed,
         })
@@ -58,7 +58,7 @@ pub(super) fn complete_and_fresh(of_all: bool, ceph: &Ceph) -> Gate {
 pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> Option<Gate> {
     let needed = pg.last_change(&ceph.slots);
     if asks_fresh && pg.reported_epoch < needed {
-        let reason = Reason::StatisticsOld { pg: id.clone(), reported: pg.reported_epoch, needed };
+        let reason = Reason::StatisticsOld { pg: *id, reported: pg.reported_epoch, needed };
         return Some(Gate::Unknown(reason));
     }
     let pool = ceph.pools.get(&pg.pool).filter(|pool| pool.merges)?;
@@ -117,13 +117,13 @@ fn clean_but_for(excused: impl Fn(&PgId, &Pg) -> bool, ceph: &Ceph) -> Gate {
 
 /// Returns the gate that is shut if there are such PGs.
 pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
-    let Some((id, pg)) = unclean.first() else {
+    let Some(&(id, pg)) = unclean.first() else {
         return Gate::Open;
     };
     let is_down = |slot: &Slot| !slot.up && slot.is_in && slot.state == SlotState::Exists;
     Gate::Shut(Reason::NotClean {
         count: unclean.len(),
-        pg: (*id).clone(),
+        pg: *id,
         state: state_text(pg),
         down: ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
     })
@@ -186,12 +186,8 @@ pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
 ///
 /// The answer comes from the map, which is exact. The statistics may just not have these PGs yet.
 pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
-    let is_there = |pg: &PgId| {
-        let (pool, number) = pg.parts()?;
-        Some(seen.ceph.pools.get(&pool).is_some_and(|pool| number < pool.pg_num))
-    };
-    // A PG whose name can't be parsed stays in the list.
-    pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
+    let is_there = |pg: &PgId| seen.ceph.pools.get(&pg.pool).is_some_and(|pool| pg.number < pool.pg_num);
+    pgs.iter().copied().filter(|pg| !is_there(pg)).collect()
 }
 
 /// Returns whether an OSD is up and has all data that it is to hold.
@@ -260,8 +256,8 @@ pub fn lowest_pg_nums(record: &Record, ceph: &Ceph) -> BTreeMap<u64, u32> {
 fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a PgId, &'a Pg)> {
     let may_be_here = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
         Some(pg_num) => {
-            let is_young = id.parts().is_some_and(|(_, number)| number >= *pg_num);
-            is_young && id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor))
+            id.number >= *pg_num
+                && id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor))
         }
         None => true,
     };
@@ -278,7 +274,7 @@ fn with_younger(
     ceph: &Ceph,
 ) -> BTreeSet<PgId> {
     let younger = younger(record, ceph).filter(|(_, pg)| !is_out(guard) && is_concerned(pg));
-    younger.map(|(id, _)| id.clone()).chain(record.pgs.iter().cloned()).collect()
+    younger.map(|(id, _)| *id).chain(record.pgs.iter().copied()).collect()
 }
 
 /// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger

@@ -33,7 +33,7 @@ pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
     first_not_open([
         still_out(osd, ceph),
         needs.map_or(Gate::Open, |(id, pg)| {
-            Gate::Shut(Reason::StillNeeded { osd, pg: id.clone(), state: state_text(pg) })
+            Gate::Shut(Reason::StillNeeded { osd, pg: *id, state: state_text(pg) })
         }),
         complete_and_fresh(false, ceph),
     ])

@@ -59,10 +59,10 @@ pub(super) fn only_ours_missing(
             Verdict::Complete => {}
             Verdict::Passing if unknown != Gate::Open => {}
             Verdict::Passing => {
-                unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
+                unknown = Gate::Unknown(Reason::Peering { pg: *id, state: state_text(pg) });
             }
             Verdict::Missing => {
-                return Gate::Shut(Reason::OtherReplicaMissing { pg: id.clone(), state: state_text(pg) });
+                return Gate::Shut(Reason::OtherReplicaMissing { pg: *id, state: state_text(pg) });
             }
         }
     }

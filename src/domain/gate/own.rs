@@ -151,7 +151,7 @@ impl<'a> Own<'a> {
 }
 
 fn one_unclean(pg: &PgId, state: String) -> Reason {
-    Reason::NotClean { count: 1, pg: pg.clone(), state, down: [].into() }
+    Reason::NotClean { count: 1, pg: *pg, state, down: [].into() }
 }
 
 /// Returns whether the reason may disappear without help.

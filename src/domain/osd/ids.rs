@@ -149,38 +149,6 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A placement group, as Ceph prints it: `2.1f`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PgId(pub String);
-
-impl PgId {
-    /// Returns the pool, and the number of the PG in it; `None` if the name can't be parsed.
-    pub fn parts(&self) -> Option<(u64, u32)> {
-        let (pool, number) = self.0.split_once('.')?;
-        Some((pool.parse().ok()?, u32::from_str_radix(number, 16).ok()?))
-    }
-
-    /// Returns the PG from which splits created this PG, if its pool had this many PGs before.
-    ///
-    /// A split PG keeps its number without the highest bit (`pg_t::get_parent`, 16.2.15). A PG with a number
-    /// below `pg_num` is its own ancestor. Returns `None` if the name can't be parsed, or if the pool had no
-    /// PGs.
-    pub fn ancestor(&self, pg_num: u32) -> Option<Self> {
-        let (pool, mut number) = self.parts().filter(|_| pg_num > 0)?;
-        while number >= pg_num {
-            number ^= 1 << number.ilog2();
-        }
-        Some(Self(format!("{pool}.{number:x}")))
-    }
-}
-
-impl fmt::Display for PgId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,22 +160,6 @@ mod tests {
         for bad in ["", "osd.", "osd.-1", "+1", "osd.1x", "mon.1"] {
             assert_eq!(bad.parse::<OsdId>(), Err(NotAnOsd(bad.to_owned())), "{bad}");
         }
-    }
-
-    #[test]
-    fn ancestor_of_a_pg_is_without_the_highest_bits() {
-        let ancestor = |pg: &str, pg_num| PgId(pg.to_owned()).ancestor(pg_num).map(|pg| pg.0);
-        for (pg, pg_num, parent) in [
-            ("3.2b", 64, "3.2b"),
-            ("3.2b", 32, "3.b"),
-            ("3.6b", 32, "3.b"),
-            ("3.1d", 12, "3.5"),
-            ("3.1", 1, "3.0"),
-        ] {
-            assert_eq!(ancestor(pg, pg_num).as_deref(), Some(parent), "{pg} of {pg_num}");
-        }
-        assert_eq!(ancestor("3.1", 0), None);
-        assert_eq!(ancestor("nonsense", 8), None);
     }
 
     #[test]

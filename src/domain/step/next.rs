@@ -136,7 +136,7 @@ impl<'a> Step<'a> {
         if gone.is_empty() && is_known {
             return None;
         }
-        let pgs = self.record.pgs.difference(&gone).cloned().collect();
+        let pgs = self.record.pgs.difference(&gone).copied().collect();
         Some(self.save(Saving::PgsGone { pgs: gone }, |record| {
             (record.pgs, record.pg_nums) = (pgs, pg_nums);
         }))

@@ -195,7 +195,7 @@ impl Step<'_> {
         }
         let moved = gate::moved_unclean(osd, self.record.held_pgs(), &self.view.seen.ceph);
         if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_any_pgs()) {
-            let reason = gate::Reason::RemappedPgNotClean { pg: pg.clone(), state: gate::state_text(found) };
+            let reason = gate::Reason::RemappedPgNotClean { pg: *pg, state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));

@@ -59,7 +59,7 @@ impl Step<'_> {
     }
 
     fn missing_upmaps(&self) -> Vec<Upmap> {
-        let pgs: BTreeSet<PgId> = self.record.upmaps.iter().map(|upmap| upmap.pg.clone()).collect();
+        let pgs: BTreeSet<PgId> = self.record.upmaps.iter().map(|upmap| upmap.pg).collect();
         let gone = gate::gone(&pgs, self.view.seen);
         let (upmaps, ceph) = (&self.record.upmaps, &self.view.seen.ceph);
         let mut missing = expect::upmaps_to_restore(upmaps, &ceph.upmaps, &ceph.slots);

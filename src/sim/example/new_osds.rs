@@ -148,7 +148,7 @@ impl World {
 
     /// Lets all PGs peer, and the mgr receive their statistics.
     pub(super) fn comes_to_rest(&mut self) {
-        for pg in self.placements.keys().cloned().collect::<Vec<_>>() {
+        for pg in self.placements.keys().copied().collect::<Vec<_>>() {
             self.peer(&pg);
             self.report_pg(&pg);
         }

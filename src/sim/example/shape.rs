@@ -186,9 +186,10 @@ impl Shape {
             failure_domain: "host".to_owned(),
         };
         world.ceph.pools.insert(id, pool);
-        for n in 0..shape.pgs as usize {
-            let home: Vec<OsdId> =
-                (0..shape.size as usize).filter_map(|replica| self.member(n, replica)).collect();
+        for number in 0..shape.pgs {
+            let home: Vec<OsdId> = (0..shape.size as usize)
+                .filter_map(|replica| self.member(number as usize, replica))
+                .collect();
             let complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
             let placement = Placement {
                 pool: id,
@@ -200,8 +201,8 @@ impl Shape {
                 objects: shape.gib * 256,
                 bytes: shape.gib * GIB,
             };
-            let pg = PgId(format!("{id}.{n:x}"));
-            world.placements.insert(pg.clone(), placement);
+            let pg = PgId { pool: id, number };
+            world.placements.insert(pg, placement);
             world.report_pg(&pg);
         }
         let mut used: BTreeMap<OsdId, u64> = BTreeMap::new();
@@ -230,8 +231,7 @@ impl Shape {
 
 impl World {
     /// Places a PG on other OSDs, on which it is complete.
-    pub(super) fn place<const SIZE: usize>(&mut self, pg: &str, home: [OsdId; SIZE]) {
-        let pg = PgId(pg.to_owned());
+    pub(super) fn place<const SIZE: usize>(&mut self, pg: PgId, home: [OsdId; SIZE]) {
         if let Some(placement) = self.placements.get_mut(&pg) {
             placement.complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
             placement.home = home.into();

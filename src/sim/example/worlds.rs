@@ -1,6 +1,6 @@
 //! The worlds of the examples without new OSDs, databases or noise.
 
-use crate::domain::osd::{DeviceIdentity, OsdId};
+use crate::domain::osd::{DeviceIdentity, OsdId, PgId};
 use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, host};
 use crate::sim::world::World;
 
@@ -28,7 +28,7 @@ pub fn two_of_a_kind(with_pg: OsdId) -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand; 2], vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    world.place("1.0", [with_pg, OsdId(2), OsdId(3)]);
+    world.place(PgId { pool: 1, number: 0 }, [with_pg, OsdId(2), OsdId(3)]);
     world
 }
 
@@ -39,7 +39,7 @@ pub fn three_apart() -> World {
     let hosts = vec![legacy(), legacy(), legacy(), vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
     for osd in 0..3 {
-        world.place(&format!("1.{osd}"), [OsdId(osd), OsdId(3), OsdId(4)]);
+        world.place(PgId { pool: 1, number: osd }, [OsdId(osd), OsdId(3), OsdId(4)]);
     }
     world
 }

@@ -50,7 +50,7 @@ pub(super) fn closed(record: &Record, state: &State) -> Option<Broken> {
     }
     // The balancer may have given the PG another upmap; otherwise only a purge removes upmaps here.
     let has_one = |pg| state.world.ceph.upmaps.iter().any(|upmap| upmap.pg == pg);
-    if let Some(lost) = record.upmaps.iter().find(|upmap| !has_one(upmap.pg.clone())) {
+    if let Some(lost) = record.upmaps.iter().find(|upmap| !has_one(upmap.pg)) {
         return Some(format!("P4: the upmap {lost} is gone"));
     }
     if state.world.marked_new.contains(&osd) {

@@ -107,7 +107,7 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
         .placements
         .iter()
         .filter(|(id, _)| maps_to(&state.world, id, record.osd))
-        .map(|(id, _)| id.clone())
+        .map(|(id, _)| *id)
         .collect();
     let backups = state.world.kube.backups.get(&record.osd) == Some(&record.id);
     let slot = state.world.ceph.slots.get(&record.osd);

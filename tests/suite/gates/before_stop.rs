@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::gate::{Gate, Reason};
 use osd_migrate::domain::observation::OkToStop;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{OsdId, PgId};
 
 use super::ask::{WITH, WITHOUT, before, changed};
 use crate::support::build::{BY_HAND, POOL, World, node_of, pg_id, states};
@@ -114,7 +114,7 @@ fn pool_without_redundancy_elsewhere_shuts_no_gate() {
         w.seen.ceph.pools.insert(2, without_redundancy);
         let mut pg = w.seen.ceph.pgs[&pg_id(WITHOUT)].clone();
         pg.pool = 2;
-        w.seen.ceph.pgs.insert(osd_migrate::domain::osd::PgId("2.0".to_owned()), pg);
+        w.seen.ceph.pgs.insert(PgId { pool: 2, number: 0 }, pg);
     });
     assert_eq!(gate, Gate::Open);
 }

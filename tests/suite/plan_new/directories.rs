@@ -355,8 +355,8 @@ fn pgs_remapped_by_the_new_weight_are_waited_for_elsewhere() {
     let world = example::in_directory();
     let mut ceph = run_ceph(world);
     let slot = ceph.slots[&OSD].clone();
-    let pg = ceph.pgs.keys().next().unwrap().clone();
-    let before = BTreeSet::from([pg.clone()]);
+    let pg = *ceph.pgs.keys().next().unwrap();
+    let before = BTreeSet::from([pg]);
     let filled = |ceph: &osd_migrate::domain::observation::Ceph, moves| {
         is_filled((OSD, &slot), &before, moves, |_| false, ceph)
     };

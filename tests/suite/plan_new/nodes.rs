@@ -136,7 +136,7 @@ fn disk_no_longer_available_is_untouched_and_reported() {
 /// Returns a run in a cluster whose PG is in an unusual state.
 fn with_a_pg(world: fn() -> World, unusual: UnusualPg) -> Run {
     let mut world = world();
-    let pg = world.placements.keys().next().unwrap().clone();
+    let pg = *world.placements.keys().next().unwrap();
     world.happen(&Happening::Noise(Disturbance::PgChanges(pg, unusual)));
     Run::of(world)
 }

@@ -21,7 +21,7 @@ use crate::support::build::{BY_HAND, cluster, noon, old};
 const OSD: OsdId = OsdId(5);
 
 fn pg() -> PgId {
-    PgId("2.7".to_owned())
+    "2.7".parse::<PgId>().unwrap()
 }
 
 pub(super) fn pvc() -> String {
@@ -45,9 +45,9 @@ pub(crate) fn reasons() -> Vec<Reason> {
     let (since, state) = (Some(noon()), unclean());
     vec![
         Reason::StatisticsIncomplete { known: 96, expected: 97 },
-        Reason::StatisticsOld { pg: pg.clone(), reported: Epoch(611), needed: Epoch(614) },
-        Reason::NotClean { count: 3, pg: pg.clone(), state: state.clone(), down: BTreeSet::from([OsdId(3)]) },
-        Reason::Peering { pg: pg.clone(), state: text("peering") },
+        Reason::StatisticsOld { pg, reported: Epoch(611), needed: Epoch(614) },
+        Reason::NotClean { count: 3, pg, state: state.clone(), down: BTreeSet::from([OsdId(3)]) },
+        Reason::Peering { pg, state: text("peering") },
         Reason::Merging { pool: text("rbd") },
         Reason::Down { osd },
         Reason::AgentAtWork { job: text("osd-migrate-inspect-5-55ebe299-7-2") },
@@ -58,7 +58,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::CannotBeEmptied { osd, why: text("WHY") },
         Reason::EmptyingUnknown { osd, why: Some(text("WHY")) },
         Reason::EmptyingUnknown { osd, why: None },
-        Reason::StillNeeded { osd, pg: pg.clone(), state: state.clone() },
+        Reason::StillNeeded { osd, pg, state: state.clone() },
         Reason::MarkedIn { osd },
         Reason::NotRemovable { osd, why: text("WHY") },
         Reason::StillSelected {
@@ -71,7 +71,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::DirectoryDeclared { osd, path: text("/var/lib/rook") },
         Reason::RookResetsWeights { cluster: text("CEPHCLUSTER") },
         Reason::NotSafeToDestroy { osd },
-        Reason::OtherReplicaMissing { pg: pg.clone(), state: state.clone() },
+        Reason::OtherReplicaMissing { pg, state: state.clone() },
         Reason::Full { code: text("OSD_NEARFULL") },
         Reason::Flag { flag: text("norecover") },
         Reason::TooSmall { usable: 400, needed: 500 },

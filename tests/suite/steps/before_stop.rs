@@ -86,8 +86,10 @@ fn osd_flag_set_by_a_person_before_stop_is_saved_as_former() {
     assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
     // The intent is saved once more after osd-migrate's own flags were set: that does not make them a
     // person's flags.
-    let again =
-        world.with_flags_set(OSD).fenced(OSD).with(|w| drop(w.record(OSD).pgs.pop_first())).saved("stop");
+    let dropped = world.with_flags_set(OSD).fenced(OSD).with(|w| {
+        w.record(OSD).pgs.pop_first();
+    });
+    let again = dropped.saved("stop");
     assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
     // The owner unsets the flag: a flag that is set from then on is osd-migrate's.
     let off = again.with(|w| w.slot(OSD).noout = false).saved("stop");

@@ -150,7 +150,7 @@ fn pool_created_after_the_stop_blocks_no_wipe() {
         let pool = w.seen.ceph.pools[&POOL].clone();
         w.seen.ceph.pools.insert(9, Pool { pg_num: 1, ..pool });
         let pg = Pg { pool: 9, objects: 0, degraded: 0, ..w.seen.ceph.pgs[&pg_id(0)].clone() };
-        w.seen.ceph.pgs.insert(PgId("9.0".to_owned()), pg);
+        w.seen.ceph.pgs.insert("9.0".parse::<PgId>().unwrap(), pg);
     };
     let world = World::destroyed(OSD).saved("rebuild").with(create);
     check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.task == NodeTask::Rebuild);

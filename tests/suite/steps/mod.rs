@@ -108,7 +108,7 @@ fn first_candidate_is_recorded_with_all_its_former_settings() {
         w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
         w.seen.ceph.upmaps = [(3, 5), (0, 1), (1, 0)]
             .map(|(from, to)| osd_migrate::domain::osd::Upmap {
-                pg: PgId("1.0".to_owned()),
+                pg: "1.0".parse().unwrap(),
                 mappings: vec![(OsdId(from), OsdId(to))],
             })
             .into();
@@ -193,7 +193,7 @@ fn refused_osds_of_a_size_2_pool_never_hide_later_candidates() {
             let mut pg = w.seen.ceph.pgs[&pg_id(0)].clone();
             pg.pool = 2;
             (pg.up, pg.acting) = ([osd].into(), [osd].into());
-            w.seen.ceph.pgs.insert(PgId(format!("2.{n:x}")), pg);
+            w.seen.ceph.pgs.insert(PgId { pool: 2, number: n }, pg);
         }
         let asked = plan::questions(&w.policy, &w.ledger, &w.seen).ok_to_stop;
         w.seen.ceph.ok_to_stop.retain(|set, _| asked.contains(set));

@@ -10,7 +10,7 @@ use super::*;
 /// Returns an upmap onto the OSD and one away from it, as recorded before a purge removed all.
 fn upmaps() -> Vec<Upmap> {
     [("1.0", 3, 0), ("1.1", 0, 3)]
-        .map(|(pg, from, to)| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(from), OsdId(to))] })
+        .map(|(pg, from, to)| Upmap { pg: pg.parse().unwrap(), mappings: vec![(OsdId(from), OsdId(to))] })
         .into()
 }
 
@@ -57,7 +57,7 @@ fn lost_upmaps_are_restored_when_the_osd_is_up() {
 
 #[test]
 fn external_upmap_stays_and_none_is_restored_without_a_purge() {
-    let theirs = Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(3), OsdId(6))] };
+    let theirs = Upmap { pg: "1.0".parse().unwrap(), mappings: vec![(OsdId(3), OsdId(6))] };
     let world = without_upmaps().with(|w| w.seen.ceph.upmaps = vec![theirs]).saved("upmaps");
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { upmaps: sent, .. })) if *sent == upmaps()[1..]);
     let without_purge = without_upmaps().with(|w| w.record(OSD).lost_upmaps = None);

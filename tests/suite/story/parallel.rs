@@ -126,7 +126,7 @@ fn next_osd_of_the_host_waits_until_the_first_has_soaked() {
 fn osd_that_shares_a_pg_is_not_migrated_in_parallel() {
     let mut world = world();
     // The first two OSDs of the host have the PG, as in a pool whose replicas may be on one host.
-    let pgs: Vec<_> = world.placements.keys().cloned().collect();
+    let pgs: Vec<_> = world.placements.keys().copied().collect();
     for pg in pgs {
         let placement = world.placements.get_mut(&pg).unwrap();
         let mine = placement.home.iter().copied().find(|osd| osd.0 < 4).unwrap();

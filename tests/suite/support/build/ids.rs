@@ -55,7 +55,7 @@ pub(crate) fn node_of(osd: OsdId) -> NodeName {
 }
 
 pub(crate) fn pg_id(n: u32) -> PgId {
-    PgId(format!("{POOL}.{n:x}"))
+    PgId { pool: POOL, number: n }
 }
 
 /// Returns the OSDs to which CRUSH maps a PG.
