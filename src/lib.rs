@@ -56,6 +56,7 @@ pub mod exit;
 pub mod explain;
 #[cfg(feature = "failpoint")]
 pub mod failpoint;
+mod failures;
 pub mod k8s;
 pub mod kube_events;
 pub mod layout;

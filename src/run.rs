@@ -17,21 +17,13 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::domain::view::View;
+use crate::failures::{Failures, Stopped};
 use crate::pause::pause;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
 use crate::report::{Event, Reporter};
 
 /// Pause after an observation or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
-
-/// Consecutive failures for a missing permission while an OSD is stopped, after which `noout` of that OSD is
-/// lifted: 15 minutes.
-///
-/// Ceph's own default for an OSD that is down is 10 minutes (`mon_osd_down_out_interval`).
-const NOOUT_PATIENCE: u32 = 300;
-
-/// Consecutive failed observations after which the runner exits and its Job starts it again: 5 minutes.
-const PATIENCE: u32 = 100;
 
 /// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +67,7 @@ pub struct Ports<C, L, T, K, A> {
 impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T, K, A> {
     /// Runs until the end.
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
-        let mut blind = 0;
+        let mut failures = Failures::default();
         let mut done_at = self.clock.now();
         // According to the last ledger that was read.
         let (mut stopped, mut before) = (Vec::new(), Before::Other);
@@ -83,29 +75,33 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             let began = self.clock.now();
             let iteration = self.iteration(policy, &mut stopped, before).await;
             before = Before::Other;
+            if iteration.is_ok() {
+                failures = Failures::none();
+            }
             match iteration {
                 Ok(Iteration::Saved(saved)) => {
-                    (blind, done_at) = (0, self.clock.now());
-                    before = saved.map_or(Before::Other, Before::Saved);
+                    (done_at, before) = (self.clock.now(), saved.map_or(Before::Other, Before::Saved));
                 }
-                Ok(Iteration::Acted) => (blind, done_at, before) = (0, self.clock.now(), Before::Acted),
+                Ok(Iteration::Acted) => (done_at, before) = (self.clock.now(), Before::Acted),
                 Ok(idle @ (Iteration::Waits | Iteration::NotDone)) => {
-                    (blind, before) = (0, Before::Waited);
+                    before = Before::Waited;
                     let (now, is_refused) = (self.clock.now(), matches!(idle, Iteration::NotDone));
                     self.clock.sleep(pause(now - done_at, now - began, is_refused)).await;
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
-                    blind += 1;
-                    // A runner that exits would leave the OSD down, and nothing would notice when the
-                    // permission is granted again.
-                    let waits = severity(&error) == Severity::Denied && !stopped.is_empty();
+                    let (severity, of_act) = (severity(&error), matches!(error, RunError::Act(_)));
+                    let tries_again = failures.tries_again(severity, of_act, &stopped);
+                    let waits = severity == Severity::Denied;
                     self.report_failure(&error, if waits { &stopped } else { &[] }).await;
-                    if !waits && (blind >= PATIENCE || severity(&error) != Severity::Passing) {
-                        return Err(error);
+                    let is_end = !tries_again && severity != Severity::Passing;
+                    let due = (self.clock.now(), policy.limits.noout);
+                    let to_heal = failures.to_heal(&stopped, is_end, due);
+                    if !to_heal.is_empty() && self.let_ceph_heal(&to_heal).await {
+                        failures.healed();
                     }
-                    if waits && blind == NOOUT_PATIENCE {
-                        self.let_ceph_heal(&stopped).await;
+                    if !tries_again {
+                        return Err(error);
                     }
                     self.clock.sleep(PAUSE_AFTER_FAILURE).await;
                 }
@@ -129,19 +125,22 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         self.audience.report(Event::Blind(&text)).await;
     }
 
-    /// Lifts `noout` of OSDs that wait too long for a permission, unless `noout` was set externally.
+    /// Lifts `noout` of stopped OSDs, and returns whether it is lifted of all.
     ///
     /// Ceph may then recover without these OSDs.
-    async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
-        for one in stopped.iter().filter(|one| one.noout_is_ours) {
+    async fn let_ceph_heal(&mut self, stopped: &[&Stopped]) -> bool {
+        let mut is_lifted = true;
+        for one in stopped {
             let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: one.osd, noout: true, noin: false });
             match self.cluster.act(&act).await {
                 Ok(()) => self.audience.report(Event::Done(&act)).await,
                 Err(failure) => {
+                    is_lifted = false;
                     self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
                 }
             }
         }
+        is_lifted
     }
 
     /// Loads, observes, decides, does one thing, and reports it.
@@ -170,17 +169,20 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             self.store.forget();
         }
         let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
-        *stopped = stopped_of(&ledger);
+        *stopped = Stopped::of(&ledger);
         if may_wait && plan::crash_loop(policy, &ledger).is_none() {
             if let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
                 return self.carry_out(policy, (ledger, version), decided).await;
             }
             (ledger, version) = self.loaded_again((ledger, version)).await?;
-            *stopped = stopped_of(&ledger);
+            *stopped = Stopped::of(&ledger);
         }
         match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
             (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
-            (Err(_), Some(halt)) => Ok(self.halted(halt).await),
+            (Err(_), Some(halt)) => {
+                self.let_ceph_heal(&Stopped::with_our_noout(stopped)).await;
+                Ok(self.halted(halt).await)
+            }
             (Err(failure), None) => Err(RunError::Observe(failure)),
         }
     }
@@ -342,18 +344,6 @@ enum Iteration {
     /// An act was refused, or another runner has the Lease.
     NotDone,
     End(End),
-}
-
-/// OSD that is or may be stopped for its migration.
-struct Stopped {
-    osd: OsdId,
-    noout_is_ours: bool,
-}
-
-fn stopped_of(ledger: &Ledger) -> Vec<Stopped> {
-    let open = ledger.in_flight().filter(|record| record.stop_intended_at.is_some() && !record.closing);
-    open.map(|record| Stopped { osd: record.osd, noout_is_ours: record.flags_to_lift(true, true).0 })
-        .collect()
 }
 
 fn in_progress(ledger: &Ledger) -> BTreeSet<OsdId> {

@@ -22,6 +22,7 @@ mod fsid;
 mod health;
 mod librados;
 mod maps;
+mod not_finite;
 mod observe;
 mod ok_to_stop;
 mod osd_crush_dump;

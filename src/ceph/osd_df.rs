@@ -22,9 +22,9 @@ struct Node {
     id: OsdId,
     kb: u64,
     kb_used: u64,
-    kb_used_data: u64,
-    kb_used_omap: u64,
-    kb_used_meta: u64,
+    kb_used_data: i64,
+    kb_used_omap: i64,
+    kb_used_meta: i64,
 }
 
 impl Node {
@@ -33,14 +33,26 @@ impl Node {
     /// BlueStore counts a database's whole device as used, so its own parts are added up. Filestore has no
     /// such parts: it reports the free space as its data.
     fn used(&self) -> u64 {
-        if self.kb_used_meta == 0 {
+        if self.is_without_parts() {
             return self.kb_used;
         }
-        self.kb_used_data
-            .saturating_add(self.kb_used_omap)
-            .saturating_add(self.kb_used_meta)
-            .min(self.kb_used)
+        self.data().saturating_add(above_zero(self.kb_used_meta)).min(self.kb_used)
     }
+
+    fn is_without_parts(&self) -> bool {
+        self.kb_used_meta == 0
+    }
+
+    /// Returns the KiB of objects and their keys.
+    fn data(&self) -> u64 {
+        above_zero(self.kb_used_data).saturating_add(above_zero(self.kb_used_omap))
+    }
+}
+
+/// Returns a part, which is below zero if another part that Ceph only estimates is taken from it
+/// (`BlueStore::_get_statfs_overall`).
+fn above_zero(part: i64) -> u64 {
+    u64::try_from(part).unwrap_or_default()
 }
 
 /// Usage of an OSD.
@@ -69,8 +81,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, Usage>>
 pub(super) fn parse_space(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, OsdSpace>> {
     let space = |node: Node| {
         let bytes = |kib: u64| kib.saturating_mul(1024);
-        let data_bytes =
-            (node.kb_used_meta > 0).then(|| bytes(node.kb_used_data.saturating_add(node.kb_used_omap)));
+        let data_bytes = (!node.is_without_parts()).then(|| bytes(node.data()));
         let (total_bytes, used_bytes) = (bytes(node.kb), bytes(node.kb_used));
         (node.id, OsdSpace { total_bytes, used_bytes, data_bytes })
     };
@@ -110,6 +121,15 @@ mod tests {
             let answer = serde_json::json!({"nodes": [node(used)], "stray": []}).to_string();
             assert_eq!(parse(answer.as_bytes()).unwrap()[&OsdId(1)].part, part);
         }
+    }
+
+    #[test]
+    fn part_below_zero_counts_as_zero() {
+        let node = serde_json::json!({"id": 1, "kb": 1000, "kb_used": 300, "kb_used_data": 200,
+            "kb_used_omap": -7, "kb_used_meta": -50});
+        let answer = serde_json::json!({"nodes": [node], "stray": []}).to_string();
+        assert_eq!(parse(answer.as_bytes()).unwrap()[&OsdId(1)].bytes, 200 << 10);
+        assert_eq!(parse_space(answer.as_bytes()).unwrap()[&OsdId(1)].data_bytes, Some(200 << 10));
     }
 
     #[test]

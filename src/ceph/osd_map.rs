@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use crate::ceph::down_since::{self, DownSince};
 use crate::ceph::error::CephError;
 use crate::ceph::maps::{Maps, Source, changed};
+use crate::ceph::not_finite::parsed;
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::{self, OsdMap};
 use crate::ceph::osd_stat;
@@ -53,7 +54,7 @@ impl Ceph {
     async fn beginning(&self, epoch: Epoch) -> Result<Option<DateTime<Utc>>, CephError> {
         let command = osd_dump::command().with("epoch", epoch.0);
         match self.answer(&command).await {
-            Ok(answer) => osd_dump::beginning(&answer)
+            Ok(answer) => parsed(&answer, osd_dump::beginning)
                 .map_err(|source| CephError::UnreadableAnswer { command: command.name, source }),
             Err(CephError::Read { errno: Errno::NOENT, .. }) => Ok(None),
             Err(error) => Err(error),

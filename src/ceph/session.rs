@@ -13,6 +13,7 @@ use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
 use crate::ceph::maps::Maps;
+use crate::ceph::not_finite::parsed;
 use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
@@ -174,7 +175,7 @@ impl Ceph {
         parse: fn(&[u8]) -> serde_json::Result<T>,
     ) -> Result<T, CephError> {
         let answer = self.answer(&command).await?;
-        parse(&answer).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
+        parsed(&answer, parse).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
     }
 
     /// Sends a query whose answer is not JSON, as `read` does.

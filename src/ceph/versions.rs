@@ -1,4 +1,7 @@
 //! `ceph versions`: releases of the running daemons.
+//!
+//! Only the sections of mons, mgrs, OSDs and MDSs are read. `overall` also counts gateways with a release of
+//! their own, such as NVMe-oF, which an upgrade of Ceph never brings to the same one.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +15,13 @@ use crate::domain::release;
 /// First release whose OSDs have no Filestore: Reef.
 const WITHOUT_FILESTORE: u32 = 18;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct VersionsAnswer {
-    #[serde(default)]
     mon: Map<String, Value>,
-    #[serde(default)]
     mgr: Map<String, Value>,
-    overall: Map<String, Value>,
+    osd: Map<String, Value>,
+    mds: Map<String, Value>,
 }
 
 pub(super) fn command() -> Command {
@@ -27,15 +30,15 @@ pub(super) fn command() -> Command {
 
 /// Returns whether daemons of more than one release are running, and whether mons and mgrs are ahead.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Releases> {
-    let VersionsAnswer { mon, mgr, overall } = serde_json::from_slice(answer)?;
-    if overall.len() <= 1 {
+    let VersionsAnswer { mon, mgr, osd, mds } = serde_json::from_slice(answer)?;
+    let leaders: BTreeSet<&String> = mon.keys().chain(mgr.keys()).collect();
+    let all: BTreeSet<&String> = osd.keys().chain(mds.keys()).chain(leaders.iter().copied()).collect();
+    if all.len() <= 1 {
         return Ok(Releases::One);
     }
-    let leaders: BTreeSet<&String> = mon.keys().chain(mgr.keys()).collect();
     let is_ahead = |leader: &String| {
         let ahead = major(leader).filter(|major| *major >= WITHOUT_FILESTORE);
-        ahead
-            .is_some_and(|ahead| overall.keys().all(|other| major(other).is_some_and(|major| major <= ahead)))
+        ahead.is_some_and(|ahead| all.iter().all(|other| major(other).is_some_and(|major| major <= ahead)))
     };
     Ok(match leaders.first() {
         Some(leader) if leaders.len() == 1 && is_ahead(leader) => Releases::OthersBehind,
@@ -58,8 +61,19 @@ mod tests {
         for release in RELEASES {
             assert_eq!(parse(&answer(release, "versions")).unwrap(), Releases::One, "{release}");
         }
-        let mixed = br#"{"mon":{},"overall":{"ceph version 16.2.15 (x)":3,"ceph version 18.2.7 (y)":1}}"#;
+        let mixed = br#"{"mon":{},"osd":{"ceph version 16.2.15 (x)":3,"ceph version 18.2.7 (y)":1}}"#;
         assert_eq!(parse(mixed).unwrap(), Releases::Several);
+    }
+
+    #[test]
+    fn gateway_with_a_release_of_its_own_is_no_upgrade() {
+        let ceph = r#"{"ceph version 19.2.3 (x) squid (stable)":3}"#;
+        let gateway = r#"{"ceph version 19.3.0-6243 (y) squid (dev)":2}"#;
+        let both =
+            r#"{"ceph version 19.2.3 (x) squid (stable)":9,"ceph version 19.3.0-6243 (y) squid (dev)":2}"#;
+        let text =
+            format!(r#"{{"mon":{ceph},"mgr":{ceph},"osd":{ceph},"nvmeof":{gateway},"overall":{both}}}"#);
+        assert_eq!(parse(text.as_bytes()).unwrap(), Releases::One);
     }
 
     #[test]
@@ -68,7 +82,7 @@ mod tests {
         let with = |mon: &str, mgr: &str| {
             let old = "ceph version 16.2.15 (x)";
             let text =
-                format!(r#"{{"mon":{{"{mon}":1}},"mgr":{{"{mgr}":1}},"overall":{{"{old}":3,"{mon}":1}}}}"#);
+                format!(r#"{{"mon":{{"{mon}":1}},"mgr":{{"{mgr}":1}},"osd":{{"{old}":3,"{mon}":1}}}}"#);
             parse(text.as_bytes()).unwrap()
         };
         let (reef, quincy) = ("ceph version 18.2.7 (y)", "ceph version 17.2.9 (z)");

@@ -113,7 +113,8 @@ impl<'a> Follower<'a> {
             Ok(Ok(lines)) => lines,
             Ok(Err(error)) => {
                 tracing::warn!("the log of pod {pod} cannot be read: {error}");
-                if ended || matches!(error, K8sError::Forbidden { .. }) {
+                let may_not = matches!(error, K8sError::Forbidden { .. } | K8sError::UserForbidden { .. });
+                if ended || may_not {
                     self.read.insert(pod.to_owned());
                 }
                 return Ok(());

@@ -58,12 +58,19 @@ impl K8s {
         });
         let known = known.filter(|(_, read)| read.len() <= NAMED);
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
-        let (large, nodes, prepares, small) = tokio::try_join!(
+        let read = tokio::try_join!(
             Box::pin(self.large_of(known.as_ref().map(|(_, read)| read))),
             machines.list("", |node| Some(named_node(&node))),
             jobs.list(OF_PREPARES, |job| running_job(&job)),
             Box::pin(self.small(&mut lately.small)),
-        )?;
+        );
+        let (large, nodes, prepares, small) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                lately.list = known.map(|(list, read)| self.put_back(list, &read));
+                return Err(error);
+            }
+        };
         let nodes: BTreeMap<_, _> = nodes.into_iter().collect();
         let (large, known) = match known {
             Some((list, _)) if !list.by.has_hostnames_of(&nodes) => {
@@ -96,6 +103,16 @@ impl K8s {
             tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube))?;
         (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
         Ok(kube)
+    }
+
+    /// Returns the list of all OSDs after a request failed: these OSDs are still to be read.
+    ///
+    /// Otherwise one request that fails would be followed by a list of all.
+    fn put_back(&self, list: List, to_read: &BTreeSet<OsdId>) -> List {
+        for osd in to_read {
+            self.changes().note_osd(Some(*osd));
+        }
+        list
     }
 
     /// Observes what changes while a run waits; the rest is of an earlier observation.

@@ -247,13 +247,15 @@ async fn pvc_of_a_kept_and_a_changed_osd_is_ambiguous() {
 }
 
 #[tokio::test]
-async fn observation_that_fails_keeps_no_list() {
+async fn observation_that_fails_keeps_the_list_and_what_changed() {
     let mut run = Run::watching();
     run.asked(1).await;
+    run.k8s.changes().note_osd(Some(OsdId(3)));
     run.change(|objects| objects.fails = true);
     let failed = run.k8s.observe_all(&[OsdId(1)].into(), &mut run.lately, run.now).await;
     assert!(failed.is_err());
     run.change(|objects| objects.fails = false);
     run.change(|objects| objects.asked.clear());
-    assert_eq!(run.asked(1).await, ["all"], "what had changed before the failure is not known any more");
+    assert_eq!(run.asked(1).await, ["1,3"]);
+    assert_eq!(run.asked(1).await, ["1"]);
 }

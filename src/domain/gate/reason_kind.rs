@@ -78,6 +78,14 @@ impl Reason {
         }
     }
 
+    /// Returns whether the reason is of the OSD that asks alone: another OSD may be stopped meanwhile.
+    pub(in crate::domain) fn is_of_the_osd_that_asks(&self) -> bool {
+        matches!(
+            self,
+            Self::NotOkToStop { .. } | Self::TooSmall { .. } | Self::EmptyingUnknown { why: Some(_), .. }
+        )
+    }
+
     /// Returns whether waiting does not help.
     ///
     /// This version never migrates such an OSD, or only after a device is attached.

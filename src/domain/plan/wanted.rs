@@ -80,7 +80,7 @@ fn has_same_pvcs(record: &Record, view: View<'_>) -> bool {
 /// After a cancel they always are. After a pause they are only if something was set for the stop (flags, the
 /// fence) or Rook's operator was scaled down: neither may stay as long as a pause may last.
 ///
-/// A recent intent delays this. A Stop may still be on its way (a call has ten seconds), and the record must
+/// A recent intent delays this. A Stop may still be on its way (a write has 35 seconds), and the record must
 /// exist to recognise it.
 fn is_undone(record: &Record, view: View<'_>) -> bool {
     let held = gate::held(view) != Gate::Open;

@@ -210,9 +210,7 @@ impl Step<'_> {
         let is_own = |own: &gate::Own| {
             *own.all() == Gate::Open && own.gate(self.record.osd, &self.record.node) != Gate::Open
         };
-        let is_about_it =
-            matches!(reason, Reason::NotOkToStop { .. } | Reason::EmptyingUnknown { why: Some(_), .. });
-        is_about_it || is_own(&gate::Own::of(accepted, self.view.seen))
+        reason.is_of_the_osd_that_asks() || is_own(&gate::Own::of(accepted, self.view.seen))
     }
 
     /// Returns the act that backs up the Deployment; `None` if its backup exists.

@@ -17,7 +17,7 @@ use crate::domain::view::View;
 
 /// Minutes after which no call from the time of the intent can still be on its way.
 ///
-/// A call has ten seconds.
+/// A write has 35 seconds.
 pub const INTENT_MINUTES: i64 = 1;
 
 /// Minutes that the pod of a finished OSD has to become ready: probes run every 10 s.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kube::Client;
 
 use crate::k8s::changes::Changes;
+use crate::k8s::client::call::Call;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kubeconfig::{Access, Environment, unusable};
 use crate::k8s::client::server::Server;
@@ -15,10 +16,16 @@ use crate::k8s::client::server::Server;
 /// Name of our writes in `managedFields`.
 pub(crate) const FIELD_MANAGER: &str = "osd-migrate";
 
-/// Time limit of one call.
+/// Time limit of a read.
 ///
 /// Lists of many thousand OSDs are read in pages, so ten seconds are long for each.
-const CALL_LIMIT: Duration = Duration::from_secs(10);
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// Time limit of a write.
+///
+/// The API server waits up to 30 s for an admission webhook that does not answer, by default 10 s, and then
+/// goes on without it or refuses. If the client gave up before, the write would never be done.
+const WRITE_LIMIT: Duration = Duration::from_secs(35);
 
 /// Location of the CephCluster and of the objects around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +69,8 @@ pub struct K8s {
     pub(in crate::k8s) client: Client,
     pub(in crate::k8s) place: Place,
     pub(in crate::k8s) server: Arc<Server>,
-    pub(in crate::k8s) call_limit: Duration,
+    read_limit: Duration,
+    write_limit: Duration,
     requests: AtomicU64,
     pub(in crate::k8s) changes: Arc<Changes>,
     /// Version of the ledger that was loaded last: the present decisions are based on it.
@@ -108,7 +116,8 @@ impl K8s {
             client,
             place,
             server: Arc::new(Server::in_cluster("https://kubernetes.default.svc", "default")),
-            call_limit: CALL_LIMIT,
+            read_limit: READ_LIMIT,
+            write_limit: WRITE_LIMIT,
             requests: AtomicU64::new(0),
             changes: Arc::default(),
             decided_by: Mutex::new(None),
@@ -133,8 +142,13 @@ impl K8s {
     /// Sets another limit for each call.
     #[must_use]
     pub fn with_call_limit(mut self, limit: Duration) -> Self {
-        self.call_limit = limit;
+        (self.read_limit, self.write_limit) = (limit, limit);
         self
+    }
+
+    /// Returns the time limit of a call.
+    pub(super) fn limit_of(&self, call: &Call) -> Duration {
+        if call.is_write() { self.write_limit } else { self.read_limit }
     }
 
     /// Returns the namespace of the CephCluster and of all our objects.

@@ -61,7 +61,25 @@ impl Call {
 
     /// Returns the end of the sentence that reports a missing answer: only a write may have been done.
     pub(super) fn outcome(&self) -> &'static str {
-        if ["get", "list"].contains(&self.verb) { "" } else { "; the outcome is unknown" }
+        if self.is_write() { "; the outcome is unknown" } else { "" }
+    }
+
+    /// Returns whether the call may change something.
+    pub(super) fn is_write(&self) -> bool {
+        !["get", "list"].contains(&self.verb)
+    }
+
+    /// Returns the end of the advice after a missing answer: a write may also wait for a webhook.
+    ///
+    /// `kubectl` is the command with its context.
+    pub(super) fn or_a_webhook(&self, kubectl: &str) -> String {
+        if !self.is_write() {
+            return String::new();
+        }
+        format!(
+            "; if the server answers, a webhook may hang: {kubectl} get \
+             validatingwebhookconfigurations,mutatingwebhookconfigurations"
+        )
     }
 }
 

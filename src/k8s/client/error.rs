@@ -74,8 +74,8 @@ pub enum K8sError {
     },
     /// No answer came in time: whether a write was done is unknown. Observe again.
     #[error(
-        "{call}: no answer from the API server ({server}) within {} s{}. To check: {} cluster-info",
-        limit.as_secs_f32(), call.outcome(), server.kubectl()
+        "{call}: no answer from the API server ({server}) within {} s{}. To check: {} cluster-info{}",
+        limit.as_secs_f32(), call.outcome(), server.kubectl(), call.or_a_webhook(&server.kubectl())
     )]
     Timeout {
         /// Call that failed.
@@ -254,6 +254,11 @@ impl K8sError {
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::Timeout { .. } | Self::Unreachable { .. })
             || matches!(self, Self::Other { code: 500.., .. })
+    }
+
+    /// Returns whether the server has too many requests, or is not ready for them: it asks to be asked later.
+    pub(super) fn is_overload(&self) -> bool {
+        matches!(self, Self::Other { code: 429 | 503, .. })
     }
 
     /// Returns whether another client created, changed or deleted the object between the read and the write.

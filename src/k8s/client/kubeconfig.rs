@@ -224,7 +224,11 @@ pub(super) fn unusable(server: &Server, plugin: Option<&str>, error: &kube::Erro
         kube::Error::Auth(why) => auth(why, plugin),
         kube::Error::ProxyProtocolDisabled { proxy_url, .. }
         | kube::Error::ProxyProtocolUnsupported { proxy_url } => {
-            format!("its proxy {} cannot be used: this program does not support proxies", address(proxy_url))
+            format!(
+                "its proxy {} cannot be used: this program does not support proxies. If HTTPS_PROXY names it, \
+                 and the API server is reached without it, unset HTTPS_PROXY for this command",
+                address(proxy_url)
+            )
         }
         _ => cause(error),
     };

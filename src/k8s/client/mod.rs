@@ -9,6 +9,7 @@ pub(crate) mod kind;
 pub(crate) mod kubeconfig;
 #[cfg(test)]
 mod kubeconfig_tests;
+pub(crate) mod list;
 pub(crate) mod page;
 pub(crate) mod server;
 pub(crate) mod time;

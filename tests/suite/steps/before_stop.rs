@@ -196,6 +196,13 @@ fn osd_whose_data_would_not_fit_again_is_never_stopped() {
 }
 
 #[test]
+fn osd_whose_data_grew_before_its_intent_holds_up_no_other_one() {
+    let world = World::proven(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB)).saved("blocked");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
+    assert!(world.minutes_later(3).saved("withdrawn").ledger.records[&OSD].closing);
+}
+
+#[test]
 fn used_bytes_are_saved_with_the_stop_intent() {
     let world =
         World::proven(OSD).backed_up(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");

@@ -1,4 +1,5 @@
-//! A right that is removed during a run: an OSD that is stopped is not abandoned because of that.
+//! A right that is removed, or a mgr that does not answer, during a run: an OSD that is stopped is not
+//! abandoned because of that.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -23,6 +24,8 @@ use super::play::{BY_HAND, Ended, Log, Play};
 enum Of {
     Observations,
     Acts,
+    /// Observations, which no right brings back.
+    Statistics,
 }
 
 /// A cluster that denies an action for some time, from the moment when a condition on the world is true.
@@ -36,6 +39,15 @@ struct Denying<'a> {
 }
 
 impl Denying<'_> {
+    fn observation<T>(&mut self) -> Option<Result<T, Failure>> {
+        let severity = match self.of {
+            Of::Observations => Severity::Denied,
+            Of::Statistics => Severity::Passing,
+            Of::Acts => return None,
+        };
+        self.denies().then(|| Err(Failure { severity, message: DENIED.to_owned() }))
+    }
+
     fn denies(&mut self) -> bool {
         let sim = self.play.sim.borrow();
         if (self.when)(&sim.world) {
@@ -47,11 +59,7 @@ impl Denying<'_> {
 
 const DENIED: &str = "list deployments.apps: forbidden: the Role lacks the verb `list`; check it with: kubectl auth can-i list";
 
-fn denied<T>() -> Result<T, Failure> {
-    Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() })
-}
-
-/// Plays a run whose rights are removed.
+/// Plays a run whose rights are removed, and starts it again like its Job if a failure may be temporary.
 fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
     let play = Play::new();
     let runner = Runner::new(&play.sim, None);
@@ -62,11 +70,12 @@ fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
         clock: runner,
         audience: Log(Rc::clone(&play.log)),
     };
-    let end = {
+    let end = loop {
         let mut run = pin!(ports.run(&play.policy));
         match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(end) => Some(end),
-            Poll::Pending => None,
+            Poll::Ready(Err(RunError::Observe(failure))) if failure.severity == Severity::Passing => {}
+            Poll::Ready(end) => break Some(end),
+            Poll::Pending => break None,
         }
     };
     drop(ports);
@@ -79,8 +88,8 @@ impl Cluster for Denying<'_> {
         in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        if self.denies() && matches!(self.of, Of::Observations) {
-            return denied();
+        if let Some(failed) = self.observation() {
+            return failed;
         }
         self.runner.observe(in_progress, ask).await
     }
@@ -90,8 +99,8 @@ impl Cluster for Denying<'_> {
         seen: Observation,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        if self.denies() && matches!(self.of, Of::Observations) {
-            return denied();
+        if let Some(failed) = self.observation() {
+            return failed;
         }
         self.runner.ask_again(seen, ask).await
     }
@@ -101,15 +110,15 @@ impl Cluster for Denying<'_> {
         in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Option<Observation>, Failure> {
-        if self.denies() && matches!(self.of, Of::Observations) {
-            return denied();
+        if let Some(failed) = self.observation() {
+            return failed;
         }
         self.runner.observe_partly(in_progress, ask).await
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        if self.denies() && matches!(self.of, Of::Acts) {
-            return denied();
+        if matches!(self.of, Of::Acts) && self.denies() {
+            return Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() });
         }
         self.runner.act(act).await
     }
@@ -144,6 +153,28 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
     assert_eq!(end, Play::finished());
     play.assert_all_is_well();
     assert_eq!(noout_lifted(&play), 2, "and at its end");
+}
+
+/// Ceph heals without a mgr, but no observation is possible without one, and each runner exits after five
+/// minutes.
+#[test]
+fn noout_is_lifted_after_15_minutes_without_an_observation() {
+    for (minutes, is_early) in [(13, false), (40, true)] {
+        let (play, end) = play(Of::Statistics, is_destroyed, TimeDelta::minutes(minutes));
+        assert_eq!(end, Play::finished());
+        play.assert_all_is_well();
+        assert_eq!(noout_lifted(&play) > 1, is_early, "{minutes} minutes; it is lifted at the end, too");
+    }
+}
+
+#[test]
+fn right_that_is_missing_for_seconds_ends_no_run() {
+    let (play, end) = play(Of::Observations, |world| !world.agents.is_empty(), TimeDelta::seconds(30));
+    assert_eq!(end, Play::finished());
+    play.assert_all_is_well();
+    let (_, end) = self::play(Of::Observations, |world| !world.agents.is_empty(), TimeDelta::minutes(14));
+    let Some(Err(RunError::Observe(why))) = &end else { panic!("{end:?}") };
+    assert_eq!(why.message, DENIED);
 }
 
 #[test]
