@@ -7,7 +7,7 @@ use crate::domain::history::RunHistory;
 use crate::domain::osd::OsdId;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::K8s;
-use crate::live::Ledgers;
+use crate::live::{Ledgers, now};
 use crate::ports::{LedgerStore, Saved};
 use crate::report::{Said, history_not_written};
 
@@ -19,7 +19,7 @@ pub(super) async fn retry(k8s: Arc<K8s>, osds: &[OsdId]) -> Exit {
         Ok(loaded) => loaded,
         Err(error) => return not_loaded(&error),
     };
-    let retried = match ledger.all_retried(osds) {
+    let retried = match ledger.all_retried(osds, now()) {
         Ok(retried) => retried,
         Err(osd) => {
             let why = format!("{osd} is not quarantined. See: osd-migrate -n NAMESPACE status");

@@ -89,7 +89,8 @@ fn without(is_stopped: impl Fn(OsdId) -> bool, may_lack: bool, pg: &Pg, ceph: &C
         HEALTHY.contains(&word)
             || (one_missing && matches!(word, "undersized" | "degraded"))
             || (moves && MOVING.contains(&word))
-            || (!may_lack && FAULTY.contains(&word))
+            // A repair reads a PG for up to hours, and it was accepted before the stop.
+            || (!may_lack && (word == "repair" || FAULTY.contains(&word)))
             || (ending && ENDING.contains(&word))
     };
     let knows = |ending| pg.state.iter().all(|word| is_known(word, ending));

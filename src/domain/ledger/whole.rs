@@ -1,9 +1,12 @@
 //! The whole ledger.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
 use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
 use crate::domain::inspection::{NodeTask, RecordId};
 use crate::domain::osd::{NodeName, OsdId};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of the stored ledger: a newer one is a halt, never a best effort.
 pub const FORMAT: u32 = 1;
@@ -57,12 +60,15 @@ impl Ledger {
         ledger
     }
 
-    /// Returns the ledger with a quarantined OSD to be retried, or none if the OSD is not quarantined.
-    pub fn retried(&self, osd: OsdId) -> Option<Self> {
+    /// Returns the ledger with a quarantined OSD to be retried from now on, or none if the OSD is not
+    /// quarantined.
+    pub fn retried(&self, osd: OsdId, now: DateTime<Utc>) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
         (record.blocked_since, record.retried) = (None, true);
+        // The time of its daemon to start begins again.
+        record.saved_at = Some(now);
         if !record.is_committed() {
             // The intent stays: an OSD that is down is still out.
             record.empty = record.empty.map(|Emptying { pgs, bytes, intended_at, .. }| Emptying {
@@ -80,9 +86,9 @@ impl Ledger {
     /// Returns the ledger with all these quarantined OSDs to be retried.
     ///
     /// The error is the first OSD that is not quarantined. An OSD may be named twice.
-    pub fn all_retried(&self, osds: &[OsdId]) -> Result<Self, OsdId> {
+    pub fn all_retried(&self, osds: &[OsdId], now: DateTime<Utc>) -> Result<Self, OsdId> {
         let osds: BTreeSet<OsdId> = osds.iter().copied().collect();
-        osds.into_iter().try_fold(self.clone(), |ledger, osd| ledger.retried(osd).ok_or(osd))
+        osds.into_iter().try_fold(self.clone(), |ledger, osd| ledger.retried(osd, now).ok_or(osd))
     }
 
     /// Returns why this run does not start the OSD again, if that is the case.

@@ -19,7 +19,21 @@ use crate::domain::view::View;
 /// and is up.
 pub(super) fn restore_flags(view: View<'_>) -> Option<Next> {
     let flags = if is_out(Guard::QuarantineLiftsNoout) { None } else { flags::restore(view) };
-    flags.or_else(|| marked_out::restore(view))
+    flags.or_else(|| marked_out::restore(view)).or_else(|| in_again(view))
+}
+
+/// Saves that a quarantined OSD that was emptied gets data again: if a person takes it out later, it stays
+/// out.
+fn in_again(view: View<'_>) -> Option<Next> {
+    let gets_data = |record: &&Record| {
+        record.is_marked_out() && view.slot(record.osd).is_some_and(|slot| slot.up && slot.gets_data())
+    };
+    let mut record = view.ledger.quarantined().find(gets_data)?.clone();
+    if let Some(empty) = &mut record.empty {
+        empty.intended_at = None;
+    }
+    let osd = Some(record.osd);
+    Some(Next::Save { ledger: view.ledger.with(record), osd, why: Saving::Up })
 }
 
 /// Deletes the key of a quarantined OSD's node Job after the Job has ended: the OSD may stay quarantined for

@@ -171,11 +171,11 @@ impl Step<'_> {
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
         // An empty OSD waits longer than one that was not touched, without anything prepared for its stop.
         let is_empty = record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
-        if is_empty && self.has_waited_empty() {
+        if is_empty && self.gives_up_empty() {
             return self.not_emptied(&format!("it is empty, and can't be stopped: {reason}"));
         }
         if is_empty && record.stop_intended_at.is_none() {
-            return wait;
+            return self.noting_blocked(wait);
         }
         if record.stop_intended_at.is_none() {
             // It is to be emptied by now, with a new record.

@@ -7,8 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
-
 use super::Step;
 use super::up::HOLDS_UP_DATA;
 use crate::domain::act::{Act, CephAct};
@@ -31,11 +29,6 @@ pub const STALLED_MINUTES: i64 = 60;
 
 /// Minutes between two saves of a move that is slower than a tenth in that time.
 const SAVED_MINUTES: i64 = 10;
-
-/// Minutes that an OSD without data waits at least for its stop.
-///
-/// It waits as long as it took to empty it, if that was longer: so the wait never costs more than the move.
-pub const EMPTY_MINUTES: i64 = 60;
 
 impl Step<'_> {
     /// Empties the OSD, one step an iteration: back up, save the intent, mark out, wait.
@@ -139,7 +132,7 @@ impl Step<'_> {
     }
 
     /// Returns those of them that have a slot, with it.
-    fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
+    pub(super) fn siblings(&self) -> impl Iterator<Item = (&Record, &Slot)> {
         self.others_leaving().filter_map(|record| Some((record, self.view.slot(record.osd)?)))
     }
 
@@ -205,11 +198,13 @@ impl Step<'_> {
     /// Waits until no PG needs the OSD, and gives it up if nothing moves.
     fn wait_until_empty(&self, empty: &Emptying) -> Next {
         let (osd, now) = (self.record.osd, self.view.seen.at);
-        if self.record.blocked_since.is_some() {
-            // It was down for a while.
+        let pgs = gate::pgs_of(osd, self.view.seen);
+        let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
+        let is_blocked = elsewhere.is_some() && gate::held(self.view) == Gate::Open;
+        if self.record.blocked_since.is_some() && !is_blocked {
+            // It was down for a while, or a PG lacked a replica.
             return self.save(Saving::Up, |record| record.blocked_since = None);
         }
-        let pgs = gate::pgs_of(osd, self.view.seen);
         let bytes = self.bytes_left(&pgs);
         if pgs.is_empty() && empty.emptied_at.is_none() {
             return self.save(Saving::Emptied, |record| {
@@ -250,14 +245,14 @@ impl Step<'_> {
                 stall::cause(osd, self.view.seen)
             ));
         }
-        let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
-        if let Some(pg) = elsewhere.as_ref().filter(|_| self.has_waited_empty()) {
+        if let Some(pg) = elsewhere.as_ref().filter(|_| self.gives_up_empty()) {
             return self.not_emptied(&format!("it is empty, and PG {pg} lacks a replica elsewhere"));
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
         let first = if pgs.is_empty() { None } else { stall::waits_for(&self.all_leaving(), self.view.seen) };
-        Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags, first })
+        let wait = Next::Wait(Wait::Emptying { osd, pgs: count, bytes, elsewhere, flags, first });
+        if is_blocked { self.noting_blocked(wait) } else { wait }
     }
 
     /// Returns the OSD, and those that leave together with it.
@@ -285,20 +280,6 @@ impl Step<'_> {
         pgs.iter().filter_map(|pg| ceph.pgs.get(pg)).map(of).sum()
     }
 
-    /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.
-    ///
-    /// It waits for the OSDs that leave together with it, whose data still moves.
-    pub(super) fn has_waited_empty(&self) -> bool {
-        if self.siblings().any(|(record, slot)| is_moving(record, slot)) {
-            return false;
-        }
-        let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
-        times.is_some_and(|(out, emptied)| {
-            let limit = TimeDelta::minutes(EMPTY_MINUTES).max(emptied - out);
-            self.view.seen.at - emptied >= limit
-        })
-    }
-
     /// Gives the OSD up for this run: the other OSDs continue, and another run tries again.
     pub(super) fn not_emptied(&self, why: &str) -> Next {
         let next = self.save(Saving::NotEmptied { why: why.to_owned() }, |record| record.closing = true);
@@ -310,7 +291,7 @@ impl Step<'_> {
 
     /// Restores what was prepared for the stop of an empty OSD, which stays out; `None` if nothing was.
     pub(super) fn clear_stop_intent(&self) -> Option<Next> {
-        self.record.stop_intended_at?;
+        self.record.stop_intended_at.or(self.record.blocked_since)?;
         Some(self.let_go().unwrap_or_else(|| {
             self.save(Saving::StopIntentCleared, |record| {
                 (record.stop_intended_at, record.blocked_since) = (None, None);
@@ -333,6 +314,7 @@ impl Step<'_> {
             Some(since) if now - since < self.view.policy.limits.start => {
                 Next::Wait(Wait::NotOurStop { osd })
             }
+            Some(_) if self.died_empty() => self.goes_on_as_dead(),
             Some(_) => self.quarantine("it went down while it was emptied".to_owned()),
         })
     }
@@ -373,7 +355,7 @@ impl Step<'_> {
 }
 
 /// Returns whether data of an OSD moves away.
-fn is_moving(record: &Record, slot: &Slot) -> bool {
+pub(super) fn is_moving(record: &Record, slot: &Slot) -> bool {
     let is_emptied = record.empty.as_ref().is_some_and(|empty| empty.emptied_at.is_some());
     record.is_dropped(slot) && !is_emptied
 }

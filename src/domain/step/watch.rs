@@ -55,7 +55,6 @@ impl Step<'_> {
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            None if self.died_empty() => self.goes_on_as_dead(),
             None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
                 self.down_while_emptied().unwrap_or_else(|| self.withdraw())
             }

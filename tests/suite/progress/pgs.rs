@@ -51,19 +51,14 @@ fn require_clean_own_accepts_pgs_that_miss_no_copy() {
 }
 
 #[test]
-fn pgs_that_merge_or_are_repaired_revert_no_stop() {
+fn pgs_that_merge_or_recover_revert_no_stop() {
     let after = |world: &World| {
         let (record, fence) = (&world.ledger.records[&SICK], world.ledger.run.fence.as_deref());
         gate::after_stop(record, fence, &Missing::new(), &world.seen)
     };
     let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();
     let ours = (0..8).find(|n| members(*n).contains(&SICK)).unwrap();
-    for state in [
-        "clean+premerge+peered",
-        "active+clean+scrubbing+deep+repair",
-        "active+recovering",
-        "active+recovery_wait",
-    ] {
+    for state in ["clean+premerge+peered", "active+recovering", "active+recovery_wait"] {
         let world = World::stopped(SICK).pg_state(elsewhere, state);
         check!(after(&world), Gate::Unknown(Reason::Peering { .. }));
         check!(world.plan(), Next::Wait(Wait::Gate { .. }));
@@ -88,6 +83,18 @@ fn pgs_that_merge_or_are_repaired_revert_no_stop() {
         &merging.seen,
     );
     check!(gate, Gate::Unknown(Reason::Merging { .. }));
+}
+
+#[test]
+fn repair_of_a_pg_elsewhere_holds_up_no_stopped_osd() {
+    let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();
+    let ours = (0..8).find(|n| members(*n).contains(&SICK)).unwrap();
+    for state in ["active+clean+scrubbing+deep+repair", "active+clean+scrubbing+deep+inconsistent+repair"] {
+        let world = World::stopped(SICK).pg_state(elsewhere, state);
+        check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
+    }
+    let world = World::stopped(SICK).pg_state(ours, "active+undersized+degraded+scrubbing+deep+repair");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
 }
 
 #[test]

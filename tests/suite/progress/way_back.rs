@@ -54,8 +54,7 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
     // After a retry, its pod may exist from before: the time limit starts again.
     let again = late.clone().saved("quarantine").with(|w| {
         w.daemon(SICK).pods[0].restarts = 9;
-        w.ledger = w.ledger.retried(SICK).unwrap();
-        w.record(SICK).saved_at = Some(w.seen.at);
+        w.ledger = w.ledger.retried(SICK, w.seen.at).unwrap();
     });
     let looked = again.report(SICK, Some(label(issued_fsid(SICK, 1), SICK, true)), None);
     check!(looked.plan(), Next::Wait(Wait::Up { .. }));

@@ -317,7 +317,7 @@ fn reason_of_a_quarantine_survives_the_retry() {
     assert_eq!(lines.len(), 1);
     stage.sim.borrow_mut().history.extend(lines);
     assert_eq!(row_of(&stage.account()), first, "killed between both writes");
-    stage.save(&ledger.all_retried(&[osd]).unwrap());
+    stage.save(&ledger.all_retried(&[osd], stage.now()).unwrap());
     assert!(matches!(stage.run(None, 0), Some(Ok(End::Finished(_)))));
     let account = stage.account();
     assert_complete(&account, "retried");

@@ -59,7 +59,7 @@ fn osd_restored_by_hand_is_withdrawn_by_a_cancelled_run() {
     let world = world.up(BY_HAND).minutes_later(2);
     let quarantined = world.plan();
     assert!(!matches!(quarantined, Next::Save { .. }), "not while it is left alone: {quarantined:?}");
-    let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
+    let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND, w.seen.at).unwrap());
     let world = world.saved("up").saved("withdrawn").cleaned_up(BY_HAND);
     assert!(
         matches!(

@@ -207,7 +207,12 @@ fn osd_that_dies_while_it_is_emptied_goes_on_as_a_dead_one() {
     let dropped = proven.saved("emptying").with(|w| w.slot(OSD).crush.as_mut().unwrap().weight = Weight(0));
     let down = dropped.saved("marked-out").down(OSD).reported();
     check!(down.plan(), Next::Save { why: Saving::Blocked, .. });
-    let dead = down.with(heal).saved("disk-left");
+    let down = down.saved("blocked").with(heal);
+    // It restarts: nothing has changed.
+    check!(down.clone().minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { .. }));
+    let up = down.clone().minutes_later(1).up(OSD).saved("up");
+    assert!(!up.ledger.records[&OSD].is_of_dead());
+    let dead = down.minutes_later(15).saved("disk-left");
     assert!(dead.ledger.records[&OSD].is_of_dead());
     check!(dead.minutes_later(1).plan(), Next::Save { why: Saving::Stop, .. });
 }

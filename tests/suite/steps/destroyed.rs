@@ -61,7 +61,7 @@ fn destroyed_osd_on_a_lost_node_holds_up_no_other() {
     let late = without_noout(lost.minutes_later(15)).saved("quarantine");
     // A person retries it when the node is back.
     let mut again = late.with(ready(true));
-    again.ledger = again.ledger.retried(OSD).unwrap();
+    again.ledger = again.ledger.retried(OSD, again.seen.at).unwrap();
     assert!(again.ledger.records[&OSD].wipe_blocked_since.is_none());
     assert_ne!(word(&again.plan()), Some("quarantine"));
 }
@@ -225,7 +225,7 @@ fn unsafe_wipe_timer_restarts_after_a_retry_and_a_rebuild() {
     let tried = again.with(|w| {
         w.record(OSD).quarantine =
             Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
-        w.ledger = w.ledger.retried(OSD).unwrap();
+        w.ledger = w.ledger.retried(OSD, w.seen.at).unwrap();
     });
     let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("wipe-blocked");
     check!(tried.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
@@ -271,15 +271,18 @@ fn rebuild_that_fails_repeatedly_quarantines_and_unsets_noout() {
 fn retried_osd_is_inspected_first_and_its_failures_are_reset() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
-    assert_eq!(world.ledger.retried(OSD), None, "it was not quarantined");
-    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)]), Err(OSD));
+    assert_eq!(world.ledger.retried(OSD, world.seen.at), None, "it was not quarantined");
+    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)], world.seen.at), Err(OSD));
     for _ in 0..4 {
         world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
     }
     world = world.saved("quarantine");
-    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)]), Err(OsdId(4)));
-    assert_eq!(world.ledger.all_retried(&[OSD, OSD]).ok(), world.ledger.retried(OSD));
-    world.ledger = world.ledger.retried(OSD).unwrap();
+    assert_eq!(world.ledger.all_retried(&[OSD, OsdId(4)], world.seen.at), Err(OsdId(4)));
+    assert_eq!(
+        world.ledger.all_retried(&[OSD, OSD], world.seen.at).ok(),
+        world.ledger.retried(OSD, world.seen.at)
+    );
+    world.ledger = world.ledger.retried(OSD, world.seen.at).unwrap();
     assert_eq!(agent(&world), NodeTask::Inspect);
     let world = world.report(OSD, Some(gone), None).saved("rebuild");
     assert_eq!(agent(&world), NodeTask::Rebuild);

@@ -123,6 +123,7 @@ fn emptied_osd_is_stopped_when_ceph_agrees_and_statistics_are_new() {
             | Next::Save { why: Saving::Pdb, .. }
     );
     let disagrees = world.clone().with(|w| w.seen.ceph.safe_to_destroy = [(OSD, false)].into());
+    let disagrees = disagrees.saved("blocked");
     check!(disagrees.plan(), Next::Wait(Wait::Gate { reason: Reason::NotSafeToDestroy { .. }, .. }));
     let too_early = marked_out().with(moved).saved("emptied");
     check!(too_early.plan(), Next::Wait(Wait::Emptying { pgs: 0, .. }));
@@ -136,6 +137,10 @@ fn osd_that_does_not_become_empty_is_quarantined_and_marked_in() {
     check!(world.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
     let quarantined = world.minutes_later(60).saved("quarantine");
     assert!(takes_in(&quarantined.plan()), "{:#?}", quarantined.plan());
+    // A person takes it out afterwards: it stays out.
+    let inside = quarantined.with(|w| w.slot(OSD).is_in = true).saved("up");
+    let theirs = inside.with(|w| w.slot(OSD).is_in = false);
+    assert!(!takes_in(&theirs.plan()), "{:#?}", theirs.plan());
     // One object that moved is enough, however slow that is.
     let slow = marked_out().minutes_later(59).with(|w| {
         let mut on_it = w.seen.ceph.pgs.values_mut().filter(|pg| pg.up.contains(&OSD));
@@ -294,18 +299,49 @@ fn osd_that_another_client_marks_in_is_skipped_in_this_run() {
 
 #[test]
 fn empty_osd_waits_an_hour_for_its_stop_and_is_marked_in() {
-    let held = emptied().with(cordoned);
+    let held = emptied().with(cordoned).saved("blocked");
     check!(held.clone().minutes_later(58).plan(), Next::Wait(Wait::Gate { .. }));
     // Without the backup, no late command can mark it out again.
     let skipped = held.minutes_later(60).saved("not-emptied").cleaned_up(OSD);
     assert!(takes_in(&skipped.plan()), "{:#?}", skipped.plan());
     // An OSD that took long to empty waits as long.
-    let long = emptied().with(cordoned).with(|w| {
-        let empty = w.record(OSD).empty.as_mut().unwrap();
-        empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));
-    });
+    let long = long_emptied().with(cordoned).saved("blocked");
     check!(long.clone().minutes_later(298).plan(), Next::Wait(Wait::Gate { .. }));
     assert_eq!(word(&long.minutes_later(301).plan()), Some("not-emptied"));
+}
+
+fn long_emptied() -> World {
+    emptied().with(|w| {
+        let empty = w.record(OSD).empty.as_mut().unwrap();
+        empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));
+    })
+}
+
+#[test]
+fn gate_that_is_shut_for_a_moment_gives_up_no_empty_osd() {
+    let paused = |world: World| world.with(controlled(ControlKind::Pause));
+    // It has waited for days, for a window.
+    let waited = paused(long_emptied()).minutes_later(3000);
+    check!(waited.plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    let again = waited.with(|w| w.seen.kube.control = None);
+    assert!(again.clone().saved("stop").ledger.records[&OSD].stop_intended_at.is_some());
+    let shut = again.with(cordoned).saved("blocked");
+    check!(shut.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+    assert_eq!(word(&shut.clone().minutes_later(15).plan()), Some("not-emptied"));
+    // The time of a pause does not count.
+    let cleared = paused(shut).minutes_later(600).saved("stop-intent-cleared");
+    check!(cleared.plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    let after = cleared.with(|w| w.seen.kube.control = None).saved("blocked");
+    check!(after.minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+}
+
+#[test]
+fn pg_without_a_replica_elsewhere_gives_up_an_empty_osd_after_15_minutes() {
+    let lacks = |world: World| world.pg_state(1, "active+undersized+degraded").with(|w| w.pg(1).degraded = 7);
+    let waited = lacks(long_emptied()).minutes_later(3000);
+    let shut = waited.saved("blocked");
+    check!(shut.clone().minutes_later(14).plan(), Next::Wait(Wait::Emptying { elsewhere: Some(_), .. }));
+    assert_eq!(word(&shut.minutes_later(15).plan()), Some("not-emptied"));
 }
 
 #[test]
@@ -315,7 +351,7 @@ fn gate_that_shuts_before_the_stop_of_an_empty_osd_undoes_the_preparations() {
     let undone = held.minutes_later(3);
     check!(undone.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
     let unset = undone.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
-    let cleared = unset.saved("stop-intent-cleared");
+    let cleared = unset.saved("stop-intent-cleared").saved("blocked");
     check!(cleared.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeCordoned { .. }, .. }));
     // The in-weight was saved before, and is not read again from an OSD that is out.
     let again = cleared.with(|w| {
@@ -356,7 +392,7 @@ fn emptied_osd_is_destroyed_only_while_it_is_out_and_nothing_is_missing() {
 #[test]
 fn retried_osd_is_emptied_from_the_beginning() {
     let quarantined = marked_out().minutes_later(60).saved("quarantine");
-    let retried = quarantined.ledger.retried(OSD).unwrap();
+    let retried = quarantined.ledger.retried(OSD, quarantined.seen.at).unwrap();
     let empty = retried.records[&OSD].empty.as_ref().unwrap();
     assert_eq!((empty.out_since, &empty.least, empty.emptied_at), (None, &None, None));
     // Still down, it is still out: the record does not forget it.

@@ -121,7 +121,7 @@ fn osd_with_two_reverted_stops_is_quarantined_and_flags_unset() {
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     // After a retry, the count starts at zero.
-    let again = world.ledger.retried(OSD).unwrap();
+    let again = world.ledger.retried(OSD, world.seen.at).unwrap();
     assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].stop_reverted), (0, &None));
 }
 

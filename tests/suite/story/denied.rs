@@ -155,8 +155,8 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
     assert_eq!(noout_lifted(&play), 2, "and at its end");
 }
 
-/// Ceph heals without a mgr, but no observation is possible without one, and each runner exits after five
-/// minutes.
+/// Checks a run without a mgr, which Ceph does not need to heal: no observation is possible, and each runner
+/// exits after five minutes.
 #[test]
 fn noout_is_lifted_after_15_minutes_without_an_observation() {
     for (minutes, is_early) in [(13, false), (40, true)] {

@@ -48,7 +48,7 @@ fn osd_that_an_earlier_run_quarantined_has_no_spans() {
         assert_eq!(saved(&mut spans, None, &Saving::Fence, &ledger, at), []);
     }
     // A person has it retried.
-    let retried = ledger.retried(osd).unwrap();
+    let retried = ledger.retried(osd, at).unwrap();
     let ended = saved(&mut spans, None, &Saving::Fence, &retried, at);
     assert_eq!(names(&ended), ["inspect", "node-job"]);
 }

@@ -1,0 +1,52 @@
+//! How long an empty OSD waits for its stop before it gets its data back.
+
+use chrono::TimeDelta;
+
+use super::Step;
+use super::emptying::is_moving;
+use crate::domain::gate::{self, Gate};
+use crate::domain::next::{Next, Saving};
+
+/// Minutes that an OSD without data waits at least for its stop.
+///
+/// It waits as long as it took to empty it, if that was longer: so the wait never costs more than the move.
+pub const EMPTY_MINUTES: i64 = 60;
+
+/// Minutes without a break in which a gate of its stop is not open, before an empty OSD is given up.
+///
+/// An OSD that has waited for days for a window must not get its data back because another one restarts.
+const EMPTY_BLOCKED_MINUTES: i64 = 15;
+
+impl Step<'_> {
+    /// Returns whether an empty OSD is given up: it has waited as long as is reasonable, and a gate of its
+    /// stop has not been open for some time.
+    ///
+    /// A pause, or a closed window, gives up no OSD.
+    pub(super) fn gives_up_empty(&self) -> bool {
+        let blocked = self.record.blocked_since.map(|since| (self.view.seen.at - since).num_minutes());
+        let is_blocked = blocked.is_some_and(|minutes| minutes >= EMPTY_BLOCKED_MINUTES);
+        is_blocked && self.has_waited_empty() && gate::held(self.view) == Gate::Open
+    }
+
+    /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.
+    ///
+    /// It waits for the OSDs that leave together with it, whose data still moves.
+    fn has_waited_empty(&self) -> bool {
+        if self.siblings().any(|(record, slot)| is_moving(record, slot)) {
+            return false;
+        }
+        let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
+        times.is_some_and(|(out, emptied)| {
+            let limit = TimeDelta::minutes(EMPTY_MINUTES).max(emptied - out);
+            self.view.seen.at - emptied >= limit
+        })
+    }
+
+    /// Saves since when a gate of the stop of an empty OSD is not open, and then does what follows.
+    pub(super) fn noting_blocked(&self, next: Next) -> Next {
+        if self.record.blocked_since.is_some() {
+            return next;
+        }
+        self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at))
+    }
+}
