@@ -281,6 +281,16 @@ pub struct Attempt {
     pub task: NodeTask,
     /// Attempts that failed since the first proof, or since a successful rebuild or restore-slot.
     pub failures: u32,
+    /// Why the attempt before did not start: its Job is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_started: Option<String>,
+}
+
+impl Attempt {
+    /// Returns the attempt of this number to inspect the device, without failures.
+    pub fn inspect(number: u32) -> Self {
+        Self { number, task: NodeTask::Inspect, failures: 0, not_started: None }
+    }
 }
 
 /// Progress of restoring lost upmaps.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
-use crate::domain::inspection::{NodeTask, RecordId};
+use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdId};
 
 /// Format of the stored ledger: a newer one is a halt, never a best effort.
@@ -79,7 +79,7 @@ impl Ledger {
             });
         }
         // A new attempt: the report of the failed one must not count again.
-        record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
+        record.attempt = Attempt::inspect(record.attempt.number + 1);
         Some(self.with(record))
     }
 

@@ -54,9 +54,9 @@ impl DeviceIdentity {
     /// Returns whether `seen`, the device of a PVC, can be this device of the same PVC.
     ///
     /// A PersistentVolume that is attached again, perhaps to another node, gets another kernel name and
-    /// another place, and its names under `/dev/disk` depend on the rules of udev there. So only the size
-    /// must agree, and a serial number or a wwn that is known of both. PVC and PersistentVolume identify the
-    /// device by their uids (`PvcSame`).
+    /// another place, and its names under `/dev/disk` depend on the rules of udev there. So only a serial
+    /// number or a wwn that is known of both must agree, and the volume may have grown, but not shrunk. PVC
+    /// and PersistentVolume identify the device by their uids (`PvcSame`).
     pub fn is_same_volume_as(&self, seen: &Self) -> bool {
         let differs = |recorded: Option<&str>, seen: Option<&str>| match (recorded, seen) {
             (Some(recorded), Some(seen)) => recorded != seen,
@@ -64,7 +64,7 @@ impl DeviceIdentity {
         };
         let is_same_kind = kind_of_wwn(self.wwn.as_deref()) == kind_of_wwn(seen.wwn.as_deref());
         let wwn = |device: &'_ Self| device.wwn.clone().filter(|wwn| is_same_kind && !names_place(wwn));
-        self.size_bytes == seen.size_bytes
+        self.size_bytes <= seen.size_bytes
             && !differs(self.serial.as_deref(), seen.serial.as_deref())
             && !differs(wwn(self).as_deref(), wwn(seen).as_deref())
     }
@@ -183,7 +183,9 @@ mod tests {
         for other in [at("pci-4", Some("vol0b"), None), at("pci-4", Some("vol0a"), Some("naa.6b"))] {
             assert!(!recorded.is_same_volume_as(&other), "{other:?}");
         }
-        assert!(!recorded.is_same_volume_as(&DeviceIdentity { size_bytes: 8, ..recorded.clone() }));
+        let of_size = |size_bytes: u64| DeviceIdentity { size_bytes, ..recorded.clone() };
+        assert!(!recorded.is_same_volume_as(&of_size(6)));
+        assert!(recorded.is_same_volume_as(&of_size(8)), "its PVC was resized");
         let nvme = |number: &str| at("pci-4", Some("S"), Some(&format!("nvme.1414-53-4d-{number}")));
         assert!(nvme("00000001").is_same_volume_as(&nvme("00000002")), "the number of the attachment");
         let multipath = at("pci-4", None, Some("dm-uuid-mpath-36a"));

@@ -75,6 +75,13 @@ pub(super) fn end(view: View<'_>, last: Next) -> Next {
     }
 }
 
+/// Waits before anything begins.
+///
+/// A pause or a closed window may last, so everything that the end of a run restores is restored now too.
+pub(super) fn waiting(view: View<'_>, wait: Next) -> Next {
+    if gate::held(view) == Gate::Open { wait } else { end(view, wait) }
+}
+
 /// Ends the run if no OSD is committed.
 fn finish(view: View<'_>, last: Next) -> Next {
     let left = operator::left_to_rook(view);

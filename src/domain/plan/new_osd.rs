@@ -22,11 +22,19 @@ pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>)
     let location = provision::location(node_object, &view.seen.kube.declaration.storage);
     let (osd, slot) = id_for(node, node_object, available, view);
     let daemon = view.daemon(osd);
-    // A slot that is reused keeps its place in CRUSH. Its Deployment starts the former OSD.
+    // A slot that is reused keeps its place in CRUSH, except for the weight. Its Deployment starts the former
+    // OSD.
     let named = placeholder(view.ledger.run.serial + 1, view.seen);
     let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(named);
-    let weight = available.initial_weight.unwrap_or_else(|| Weight::by_size(available.device.size_bytes));
-    let by_size = CrushItem { location, weight, device_class: available.device_class.clone() };
+    let kept = slot.and_then(|slot| slot.crush.clone());
+    let former = kept.as_ref().map(|item| item.weight);
+    let size = available.device.size_bytes;
+    let by_size = || former.map_or_else(|| Weight::by_size(size), |former| former.following(size));
+    let weight = available.initial_weight.unwrap_or_else(by_size);
+    let crush = match kept {
+        Some(kept) => CrushItem { weight, ..kept },
+        None => CrushItem { location, weight, device_class: available.device_class.clone() },
+    };
     let begun = Begun {
         empty: None,
         osd,
@@ -38,8 +46,8 @@ pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>)
         pvcs: None,
         old,
         deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
-        crush: slot.and_then(|slot| slot.crush.clone()).unwrap_or(by_size),
-        former_weight: None,
+        crush,
+        former_weight: former.filter(|former| *former != weight),
         reweight: Weight::ONE,
         primary_affinity: Weight::ONE,
         upmaps: Vec::new(),
@@ -66,6 +74,8 @@ pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
 /// A destroyed slot of its host comes first, unless a Deployment says that its OSD is of another node, and
 /// among these the slot that the disk's tombstone names. Otherwise the disk gets the lowest unused id.
 ///
+/// The new OSD keeps the device class of the slot, so a disk of another kind does not get it.
+///
 /// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
 fn id_for<'a>(
     node: &NodeName,
@@ -79,6 +89,7 @@ fn id_for<'a>(
         // Without a Deployment, the place in CRUSH alone says where the OSD was.
         let was_run_here = view.daemon(*osd).is_none_or(|daemon| {
             daemon.node.as_ref() == Some(node)
+                && daemon.on_pvcs.is_none()
                 && daemon.managed_externally.is_none()
                 && daemon.pods.is_empty()
         });
@@ -86,6 +97,7 @@ fn id_for<'a>(
             && !slot.up
             && at_home
             && was_run_here
+            && fits_class(available, slot)
             && !view.ledger.records.contains_key(osd)
     };
     let slots = &view.seen.ceph.slots;
@@ -94,6 +106,20 @@ fn id_for<'a>(
         |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
     let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
     destroyed.unwrap_or_else(|| (lowest_absent(view), None))
+}
+
+/// Returns whether the disk is of the device class that a destroyed slot keeps: of the declared one, else of
+/// the kind that the class stands for.
+///
+/// Only hard disks are distinguished: some clusters call an NVMe `ssd`. A class with another name was given
+/// by its owner, and may stand for any disk.
+fn fits_class(available: &AvailableDisk, slot: &Slot) -> bool {
+    let kept = slot.crush.as_ref().and_then(|item| item.device_class.as_deref());
+    match (kept, available.device_class.as_deref()) {
+        (Some(kept), Some(declared)) => kept == declared,
+        (Some(kept @ ("hdd" | "ssd" | "nvme")), None) => (kept == "hdd") == (available.device_type == "hdd"),
+        (Some(_) | None, None) | (None, Some(_)) => true,
+    }
 }
 
 /// Returns the lowest unused id.

@@ -4,7 +4,7 @@
 
 use super::approved::changed;
 use super::candidates::{candidates, for_all};
-use super::end::end;
+use super::end::{end, waiting};
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::stay_unclean;
@@ -185,11 +185,7 @@ impl Pass<'_> {
         let (Gate::Shut(reason) | Gate::Unknown(reason)) = gate else {
             return Next::Wait(Wait::FreshView);
         };
-        let wait = Next::Wait(Wait::Gate { osd, reason: reason.clone() });
-        // A pause or a closed window may last, so everything that the end of a run restores is restored now
-        // too.
-        let is_held = gate::held(self.view) != Gate::Open;
-        if is_held { self.end(wait) } else { wait }
+        waiting(self.view, Next::Wait(Wait::Gate { osd, reason: reason.clone() }))
     }
 
     /// Ends the pass without a candidate.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::classify::Class;
-use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::inspection::{Evidence, RecordId};
 use crate::domain::ledger::{Attempt, Emptying, Record, RecordedPvc, Strategy};
 use crate::domain::next::{Next, Saving};
 use crate::domain::osd::pvc::PerPvc;
@@ -71,7 +71,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         restarts: 0,
         stop_reverted: None,
         wipe_blocked_since: None,
-        attempt: Attempt { number, task: NodeTask::Inspect, failures: 0 },
+        attempt: Attempt::inspect(number),
         issued: BTreeSet::new(),
         new: None,
         left_to_rook_since: None,

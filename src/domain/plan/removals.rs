@@ -86,7 +86,13 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
                 }
             }
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => {
-                return Some(wait_for_all(osd, &gate, view));
+                let next = wait_for_all(osd, &gate, view);
+                if !matches!(next, Next::Wait(_)) {
+                    return Some(next);
+                }
+                // Some reasons are those of removals alone, and migrations may begin (`norebalance`).
+                rest.removal.get_or_insert(next);
+                return None;
             }
         }
     }
@@ -235,7 +241,7 @@ fn without_forecast(osd: OsdId, reason: Reason, view: View<'_>, rest: &mut Rest)
     match skipping_for(view) {
         None => Some(note_skipping(view)),
         Some(time) if time < view.policy.limits.skip_after => {
-            rest.forecast.get_or_insert(Next::Wait(Wait::Gate { osd, reason }));
+            rest.removal.get_or_insert(Next::Wait(Wait::Gate { osd, reason }));
             None
         }
         Some(_) => Some(refuse(osd, reason.to_string(), view)),

@@ -10,8 +10,8 @@ use crate::domain::view::View;
 pub(super) struct Rest {
     /// First wait that does not keep the rules below from acting.
     pub(super) wait: Option<Next>,
-    /// First wait for the forecast of a removal, which does not keep migrations from beginning.
-    pub(super) forecast: Option<Next>,
+    /// First wait of a removal, which does not keep migrations from beginning.
+    pub(super) removal: Option<Next>,
     /// Report at the end of the run.
     pub(super) summary: Summary,
 }
@@ -26,7 +26,7 @@ impl Rest {
         let fenced_since = view.ledger.run.fence_order.as_ref().map(|order| order.since);
         Self {
             wait: None,
-            forecast: None,
+            removal: None,
             summary: Summary { quarantined, fenced_since, ..Summary::default() },
         }
     }

@@ -35,7 +35,7 @@ pub const RULES: [Rule; 21] = [
     Rule { name: "failure limit", decide: end::failure_limit },
     Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
-    Rule { name: "removals without a forecast", decide: |_, rest| rest.forecast.take() },
+    Rule { name: "removals that wait", decide: |view, rest| Some(end::waiting(view, rest.removal.take()?)) },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },
     Rule { name: "new OSDs unconfirmed", decide: nodes::unconfirmed },

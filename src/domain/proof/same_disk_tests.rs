@@ -59,5 +59,7 @@ fn blank_device_of_a_pvc_is_known_wherever_it_is_attached() {
         assert!(same_content_for(&on_pvc, &device(), &other, &content).unwrap_err().contains('T'));
     }
     let larger = DeviceIdentity { size_bytes: here.size_bytes + 1, ..here.clone() };
-    assert!(same_for(&on_pvc, &here, &larger).is_err());
+    assert!(same_for(&on_host, &here, &larger).is_err());
+    assert_eq!(same_for(&on_pvc, &here, &larger), Ok(()), "its PVC was resized");
+    assert!(same_for(&on_pvc, &larger, &here).is_err());
 }

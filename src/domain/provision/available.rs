@@ -9,7 +9,7 @@ use super::{AvailableDisk, DatabasesAsked, FILE, Processed, Verdict, database_as
 use crate::domain::inspection::Capability;
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
+use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId, device_type};
 use crate::domain::storage::{DeviceConfig, NamedDevice};
 
 /// Label of a node that names the device class of its OSDs (Rook v1.19.7 and v1.20.1 on:
@@ -96,6 +96,7 @@ fn available(disk: &DiskSeen, layout: Layout) -> AvailableDisk {
         device: disk.identity.clone(),
         tombstone,
         layout,
+        device_type: device_type(disk.rotational, &disk.name),
         device_class: None,
         initial_weight: None,
         db: None,

@@ -24,6 +24,8 @@ pub struct AvailableDisk {
     pub tombstone: Option<(OsdId, OsdFsid, RecordId)>,
     /// Layout of the OSD on the disk.
     pub layout: Layout,
+    /// Type of the disk, as Rook calls it: `device_type`.
+    pub device_type: &'static str,
     /// CRUSH device class, if declared.
     pub device_class: Option<String>,
     /// Initial CRUSH weight, if declared.

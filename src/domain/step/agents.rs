@@ -34,6 +34,9 @@ const AGENT_HOURS: i64 = 2;
 /// An image pull takes minutes, a lost node longer.
 pub const START_MINUTES: i64 = 10;
 
+/// Characters of a pod's trouble that a record keeps: 64 records fit into a ConfigMap.
+const TROUBLE: usize = 300;
+
 /// Minutes until the next attempt after an agent found another agent at work.
 ///
 /// An agent takes seconds, a frozen one hours.
@@ -158,9 +161,10 @@ impl<'a> Step<'a> {
         let failures = if is_another { 0 } else { self.failures() };
         let issued = phase::issued_of(self.record, self.view.seen);
         let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
+        let not_started = self.not_started();
         self.save(Saving::Attempt { task, after }, |record| {
             let number = record.attempt.number + 1;
-            record.attempt = Attempt { number, task, failures };
+            record.attempt = Attempt { number, task, failures, not_started };
             record.wipe_blocked_since = None;
             record.issued = issued;
         })
@@ -242,12 +246,21 @@ impl<'a> Step<'a> {
     pub(super) fn agent_trouble(&self) -> String {
         let failures = self.max_failures();
         let why = self.last_trouble();
-        let name = self.last_job().map_or("osd-migrate", |job| job.name.as_str());
-        format!(
-            "its node agent failed {failures} times, the last time: {why}. See: kubectl -n NAMESPACE logs \
-             job/{name}{}",
-            self.way_to_zap()
-        )
+        let way = self.way_to_zap();
+        match self.last_job() {
+            Some(NodeJob { name, .. }) => format!(
+                "its node agent failed {failures} times, the last time: {why}. See: kubectl -n NAMESPACE logs \
+                 job/{name}{way}"
+            ),
+            None => format!("its node agent failed {failures} times, the last time: {why}{way}"),
+        }
+    }
+
+    /// Returns why the last Job has not started, if it has not: it is deleted before the next attempt.
+    fn not_started(&self) -> Option<String> {
+        let job = self.last_job().filter(|job| job.state == JobState::Waiting)?;
+        let unknown = || format!("Job {} has not started within {START_MINUTES} minutes", job.name);
+        Some(job.trouble.clone().unwrap_or_else(unknown).chars().take(TROUBLE).collect())
     }
 
     fn last_job(&self) -> Option<&'a NodeJob> {
@@ -260,6 +273,7 @@ impl<'a> Step<'a> {
         let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
         let why = reported.or(unknown).map(str::to_owned).or_else(|| self.key_trouble());
         let why = why.or_else(|| self.last_job().and_then(|job| job.trouble.clone()));
+        let why = why.or_else(|| self.record.attempt.not_started.clone());
         why.unwrap_or_else(|| "it left no report".to_owned())
     }
 

@@ -32,7 +32,7 @@ impl Step<'_> {
             return self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
                 let number = record.attempt.number + 1;
                 // One more inspection, not several.
-                record.attempt = Attempt { number, task: NodeTask::Inspect, failures };
+                record.attempt = Attempt { failures, ..Attempt::inspect(number) };
             });
         }
         Next::Halt(Halt::DiskTaken {

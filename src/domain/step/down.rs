@@ -115,7 +115,7 @@ impl Step<'_> {
             let issued = phase::issued_of(self.record, self.view.seen);
             self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
                 let number = record.attempt.number + 1;
-                record.attempt = Attempt { number, task: NodeTask::Inspect, failures: 0 };
+                record.attempt = Attempt::inspect(number);
                 (record.closing, record.issued) = (false, issued);
             })
         })

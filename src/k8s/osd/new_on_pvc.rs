@@ -62,7 +62,8 @@ impl<'a> Source<'a> {
         if (found.db.is_some(), found.wal.is_some()) != (pvcs.db.is_some(), pvcs.wal.is_some()) {
             return Err(NoShape::OtherParts);
         }
-        let set = on.set.unwrap_or_default();
+        // Rook's names of PVCs have no dots (`deviceSetPVCID`), the label has the set's own name.
+        let set = on.set.unwrap_or_default().replace('.', "-");
         if set.is_empty() || found.iter().any(|(_, pvc)| !pvc.starts_with(&format!("{set}-"))) {
             return Err(NoShape::PvcName);
         }

@@ -145,6 +145,16 @@ fn deployment_that_cannot_be_the_pattern_is_refused() {
     assert_eq!(refused(&no_node, &[]), NoShape::Portable);
     let other_set = |d: &mut Value| d["metadata"]["labels"]["ceph.rook.io/DeviceSet"] = json!("set2");
     assert_eq!(refused(&other_set, &[]), NoShape::PvcName);
+    let set = |d: &mut Value| d["metadata"]["labels"]["ceph.rook.io/DeviceSet"].take();
+    let with_dot = |d: &mut Value| {
+        let name = set(d).as_str().unwrap().to_owned();
+        let text = d.to_string().replace(&format!("{name}-"), &format!("{name}-a-"));
+        *d = serde_json::from_str(&text).unwrap();
+        d["metadata"]["labels"]["ceph.rook.io/DeviceSet"] = json!(format!("{name}.a"));
+    };
+    let mut source = found(shape);
+    with_dot(&mut source);
+    assert!(made(&new_osd(false, &[]), &source).is_ok());
     let no_place =
         |d: &mut Value| d["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["--id", "3"]);
     assert!(matches!(refused(&no_place, &[]), NoShape::Text { text, .. } if text == "--crush-location="));

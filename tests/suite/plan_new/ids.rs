@@ -1,5 +1,7 @@
 //! The id that an available disk gets, and what is recorded of the disk.
 
+use osd_migrate::domain::observation::OnPvcs;
+
 use super::*;
 
 /// Removes all data: every gate that asks for data is then open.
@@ -19,6 +21,13 @@ fn destroy(world: &mut World, osd: u32) {
     (daemon.replicas, daemon.pods) = (0, Vec::new());
 }
 
+/// Destroys osd.0, whose slot has this device class.
+fn of_class(world: &mut World, class: &str) {
+    destroy(world, 0);
+    let item = world.ceph.slots.get_mut(&OsdId(0)).unwrap().crush.as_mut().unwrap();
+    item.device_class = Some(class.to_owned());
+}
+
 fn purge(world: &mut World, osd: u32) {
     world.osd_down(OsdId(osd));
     world.osd_purge(OsdId(osd)).unwrap();
@@ -32,7 +41,7 @@ fn stone(world: &World, osd: u32) -> Content {
 #[test]
 fn available_disk_gets_a_destroyed_id_of_its_node_or_the_lowest() {
     type Change = fn(&mut World);
-    let cases: [(&str, u32, Change); 10] = [
+    let cases: [(&str, u32, Change); 13] = [
         ("three OSDs", 3, |_| {}),
         ("one was purged, with its Deployment", 1, |world| {
             purge(world, 1);
@@ -54,6 +63,12 @@ fn available_disk_gets_a_destroyed_id_of_its_node_or_the_lowest() {
             destroy(world, 0);
             world.kube.daemons.get_mut(&OsdId(0)).unwrap().managed_externally = Some("a label".to_owned());
         }),
+        ("destroyed, and on a PVC before", 3, |world| {
+            destroy(world, 0);
+            world.kube.daemons.get_mut(&OsdId(0)).unwrap().on_pvcs = Some(OnPvcs::default());
+        }),
+        ("destroyed, of a class of other disks", 3, |world| of_class(world, "ssd")),
+        ("destroyed, of a class that its owner named", 0, |world| of_class(world, "archive")),
         ("destroyed on another host", 3, |world| destroy(world, 1)),
         ("destroyed here, and moved to another host in CRUSH", 3, |world| {
             destroy(world, 0);
@@ -107,11 +122,29 @@ fn record_of_an_available_disk_is_complete_before_any_agent() {
 }
 
 #[test]
+fn refilled_slot_gets_the_weight_of_its_disk() {
+    let by_size = Weight::by_size(6 << 30);
+    let mut run = Run::of(example::refill());
+    let record = run.recorded();
+    assert_eq!((record.crush.weight, record.former_weight), (by_size, Some(Weight::ONE)));
+    assert_eq!(run.finished(), []);
+    let item = run.world.ceph.slots[&OsdId(0)].crush.clone().unwrap();
+    assert_eq!((item.weight, item.location), (by_size, record.crush.location));
+    // A weight that fits the disk stays.
+    let mut world = example::refill();
+    let near = Weight(by_size.0 + 1);
+    world.ceph.slots.get_mut(&OsdId(0)).unwrap().crush.as_mut().unwrap().weight = near;
+    let record = Run::of(world).recorded();
+    assert_eq!((record.crush.weight, record.former_weight), (near, None));
+}
+
+#[test]
 fn refilled_slot_retains_its_place_and_deployment_is_replaced() {
     let mut run = Run::of(example::refill());
     let record = run.recorded();
     assert_eq!((record.osd, record.old), (OsdId(0), example::fsid(OsdId(0), 0)));
-    assert_eq!(Some(&record.crush), run.world.ceph.slots[&OsdId(0)].crush.as_ref());
+    let kept = run.world.ceph.slots[&OsdId(0)].crush.clone().unwrap();
+    assert_eq!((&record.crush.location, record.crush.device_class), (&kept.location, kept.device_class));
     let deployed = run.until(|next| matches!(next, Next::Do(Act::Kube(KubeAct::Deploy(_)))));
     let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = deployed else { panic!() };
     let daemon = &run.world.kube.daemons[&OsdId(0)];

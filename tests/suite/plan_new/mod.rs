@@ -17,7 +17,7 @@ use osd_migrate::domain::inspection::{Content, Proof, RecordId};
 use osd_migrate::domain::ledger::{Ledger, NodeStatus, Quarantine, Record, Strategy};
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
 use osd_migrate::domain::observation::Observation;
-use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::osd::{NodeName, OsdId, Weight};
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Around, Happening, World, example};

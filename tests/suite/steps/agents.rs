@@ -346,9 +346,13 @@ fn agent_not_started_in_ten_minutes_has_failed_and_is_dropped() {
         if attempt < 4 {
             check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.attempt == attempt);
             world = world.job(OSD, JobState::Waiting).minutes_later(10);
+            let trouble = Some("ImagePullBackOff: no such image".to_owned());
+            world.seen.kube.node_jobs.iter_mut().for_each(|job| job.trouble.clone_from(&trouble));
         }
     }
-    assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+    let plan = world.plan();
+    let why = quarantine(&plan).unwrap();
+    assert!(why.ends_with("the last time: ImagePullBackOff: no such image"), "{why}");
 }
 
 // ---- the key with which the agent creates OSDs

@@ -5,6 +5,7 @@ mod before_stop;
 mod dead;
 mod destroyed;
 mod drains;
+mod empty_waits;
 mod emptying;
 mod owner_fence;
 mod pvc;

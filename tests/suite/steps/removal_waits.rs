@@ -59,6 +59,24 @@ fn removal_without_a_forecast_holds_up_no_other() {
 }
 
 #[test]
+fn flag_that_holds_up_a_removal_holds_up_no_migration() {
+    let world = requested(DiskAfter::Wipe).with(|w| {
+        w.policy.select.clear();
+        w.seen.ceph.emptiable.insert(OSD, Emptiable::Yes { moved_bytes: 0, fullest: None });
+        w.seen.ceph.flags.insert("norebalance".to_owned());
+    });
+    check!(world.clone().plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+    let alone = world.with(|w| w.policy.skip = [FILESTORE].into());
+    check!(alone.plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::Flag { .. } }));
+    // A reason of both holds up both.
+    let full = requested(DiskAfter::Wipe).with(|w| {
+        w.policy.select.clear();
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    check!(full.plan(), Next::Wait(Wait::Gate { .. }));
+}
+
+#[test]
 fn record_whose_forecast_stays_unknown_is_withdrawn() {
     for world in [proven(DiskAfter::Wipe), super::emptying::proven()] {
         let blocked = world.with(unknown).saved("blocked");

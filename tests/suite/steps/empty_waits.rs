@@ -1,0 +1,54 @@
+//! How long an empty OSD waits for its stop before it gets its data back.
+
+use osd_migrate::domain::observation::ControlKind;
+
+use super::emptying::{controlled, cordoned, emptied, takes_in};
+use super::*;
+
+/// Returns a world in which the OSD is empty, which took five hours.
+fn long_emptied() -> World {
+    emptied().with(|w| {
+        let empty = w.record(OSD).empty.as_mut().unwrap();
+        empty.out_since = empty.out_since.map(|at| at - chrono::TimeDelta::hours(5));
+    })
+}
+
+#[test]
+fn empty_osd_waits_an_hour_for_its_stop_and_is_marked_in() {
+    let held = emptied().with(cordoned).saved("blocked");
+    check!(held.clone().minutes_later(58).plan(), Next::Wait(Wait::Gate { .. }));
+    // Without the backup, no late command can mark it out again.
+    let skipped = held.minutes_later(60).saved("not-emptied").cleaned_up(OSD);
+    assert!(takes_in(&skipped.plan()), "{:#?}", skipped.plan());
+    // An OSD that took long to empty waits as long.
+    let long = long_emptied().with(cordoned).saved("blocked");
+    check!(long.clone().minutes_later(298).plan(), Next::Wait(Wait::Gate { .. }));
+    assert_eq!(word(&long.minutes_later(301).plan()), Some("not-emptied"));
+}
+
+#[test]
+fn gate_that_is_shut_for_a_moment_gives_up_no_empty_osd() {
+    let paused = |world: World| world.with(controlled(ControlKind::Pause));
+    // It has waited for days, for a window.
+    let waited = paused(long_emptied()).minutes_later(3000);
+    check!(waited.plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    let again = waited.with(|w| w.seen.kube.control = None);
+    assert!(again.clone().saved("stop").ledger.records[&OSD].stop_intended_at.is_some());
+    let shut = again.with(cordoned).saved("blocked");
+    check!(shut.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+    assert_eq!(word(&shut.clone().minutes_later(15).plan()), Some("not-emptied"));
+    // The time of a pause does not count.
+    let cleared = paused(shut).minutes_later(600).saved("stop-intent-cleared");
+    check!(cleared.plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    let after = cleared.with(|w| w.seen.kube.control = None).saved("blocked");
+    check!(after.minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+}
+
+#[test]
+fn pg_without_a_replica_elsewhere_gives_up_an_empty_osd_after_15_minutes() {
+    let lacks = |world: World| world.pg_state(1, "active+undersized+degraded").with(|w| w.pg(1).degraded = 7);
+    let waited = lacks(long_emptied()).minutes_later(3000);
+    let shut = waited.saved("blocked");
+    check!(shut.clone().minutes_later(14).plan(), Next::Wait(Wait::Emptying { elsewhere: Some(_), .. }));
+    assert_eq!(word(&shut.minutes_later(15).plan()), Some("not-emptied"));
+}
