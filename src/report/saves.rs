@@ -108,7 +108,9 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
             return format!("skipped and unchanged: the API server does not admit its new Deployment: {why}");
         }
         Saving::NotEmptied { why } => {
-            return format!("skipped in this run; data that was moved away from it moves back: {why}");
+            return format!(
+                "skipped in this run: {why}. Data that was moved away from it moves back, if it is up"
+            );
         }
         Saving::Emptying => "it is marked out next, so that it is emptied",
         Saving::MarkedOut => "its data moves to other OSDs",

@@ -50,13 +50,17 @@ fn recovery_that_comes_first_is_named_with_its_state() {
     (pg.state, pg.degraded) = (states("active+recovering+degraded"), 5);
     let state = "active+recovering+degraded".to_owned();
     assert_eq!(stall::waits_for(&leaving, &seen), Some((id, state)));
+    assert_eq!(stall::held_up(&leaving, &seen), None, "no PG waits for its turn");
+    let (own, pg) = seen.ceph.pgs.iter_mut().find(|(_, pg)| pg.is_on(osd)).unwrap();
+    let own = *own;
+    pg.state = states("active+remapped+backfill_wait");
     let text = stall::held_up(&leaving, &seen).unwrap();
     assert_eq!(
         text,
         format!("Ceph recovers other data first, for example PG {id} (active+recovering+degraded)")
     );
     // A PG that only leaves the OSD is the move itself.
-    let (_, pg) = seen.ceph.pgs.iter_mut().find(|(_, pg)| pg.is_on(osd)).unwrap();
+    let (_, pg) = seen.ceph.pgs.iter_mut().find(|(id, pg)| **id != own && pg.is_on(osd)).unwrap();
     pg.state = states("active+remapped+backfilling");
     assert_eq!(stall::waits_for(&leaving, &seen), None);
     assert_eq!(stall::held_up(&leaving, &seen), Some(text));

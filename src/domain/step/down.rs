@@ -315,15 +315,16 @@ impl Step<'_> {
 
     /// Reverts the stop of an OSD whose pod does not end: its node is lost, or its daemon hangs.
     ///
-    /// The other OSDs must not wait for it. It serves again as soon as a pod can start.
+    /// The other OSDs must not wait for it. It serves again as soon as a pod can start. A dead OSD is given up
+    /// for this run.
     fn give_up_stop(&self) -> Option<Next> {
         let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
         // The pod may be that of a second Deployment.
-        let may_end = self.facts.pod && !self.facts.dead && self.two_deployments().is_none();
+        let may_end = self.facts.pod && self.two_deployments().is_none();
         let is_late = may_end && self.down_for() >= limit;
         (!passes(Guard::StopHasALimit, !is_late)).then(|| {
-            let minutes = self.down_for().num_minutes();
-            self.revert_stop_because(format!("its pod has not ended for {minutes} minutes"))
+            let why = format!("its pod has not ended for {} minutes", self.down_for().num_minutes());
+            if self.facts.dead { self.not_emptied(&why) } else { self.revert_stop_because(why) }
         })
     }
 

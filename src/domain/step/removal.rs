@@ -61,11 +61,13 @@ impl Step<'_> {
         .guarded()
     }
 
-    /// Returns whether the OSD went down while it was emptied, and no PG needs it by now.
+    /// Returns whether the OSD went down while it was emptied, no PG needs it by now, and its pod can end.
     pub(super) fn died_empty(&self) -> bool {
         let (record, ceph) = (self.record, &self.view.seen.ceph);
         let gets_data = self.view.slot(record.osd).is_none_or(Slot::gets_data);
-        self.facts.removal && !self.facts.up && !gets_data && gate::emptied(record.osd, ceph) == Gate::Open
+        let is_empty = !gets_data && gate::emptied(record.osd, ceph) == Gate::Open;
+        let can_end = || gate::node_answers(record.osd, self.view.seen) == Gate::Open;
+        self.facts.removal && !self.facts.up && is_empty && can_end()
     }
 
     /// Saves that the OSD is removed as a dead one.

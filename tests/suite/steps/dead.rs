@@ -162,6 +162,27 @@ fn lose_its_node(w: &mut World) {
 }
 
 #[test]
+fn dead_osd_whose_pod_does_not_end_is_given_up_for_this_run() {
+    let stopped = intended(false).with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+    });
+    let hangs = stopped.saved("down");
+    check!(hangs.clone().minutes_later(14).plan(), Next::Wait(Wait::Down { osd: OSD }));
+    let healing = hangs.minutes_later(30).saved("noout-lifted").with(|w| w.slot(OSD).noout = false);
+    let given_up = healing.saved("not-emptied");
+    check!(given_up.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
+    let started = given_up.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
+    let unset = started.cleaned_up(OSD).with(|w| w.slot(OSD).noin = false);
+    let unfenced = unset.with(|w| w.seen.kube.fence = None).saved("unfenced").saved("closed");
+    let Next::Finished(summary) = unfenced.plan() else { panic!("{:#?}", unfenced.plan()) };
+    assert!(
+        matches!(summary.refused.as_slice(), [(OSD, why)] if why.contains("has not ended for 30 minutes")),
+        "{summary:#?}"
+    );
+}
+
+#[test]
 fn dead_osd_on_a_lost_node_holds_up_no_other() {
     let lost = dead(false).with(lose_its_node);
     let Next::Finished(summary) = lost.clone().plan() else { panic!("{:#?}", lost.plan()) };

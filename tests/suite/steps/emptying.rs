@@ -192,7 +192,13 @@ fn emptying_that_a_flag_or_another_recovery_holds_up_is_no_stall() {
         (pg.state, pg.degraded) = (states(state), pg.objects);
     };
     let flagged: Change<'_> = &|w| w.seen.ceph.flags = ["nobackfill".to_owned()].into();
-    let recovers: Change<'_> = &|w| elsewhere(w, "active+undersized+degraded+remapped+backfilling");
+    let own = |w: &mut World, state: &str| {
+        w.seen.ceph.pgs.values_mut().find(|pg| pg.is_on(OSD)).unwrap().state = states(state);
+    };
+    let recovers: Change<'_> = &|w| {
+        elsewhere(w, "active+undersized+degraded+remapped+backfilling");
+        own(w, "active+remapped+backfill_wait");
+    };
     for change in [flagged, recovers] {
         let pgs = marked_out().seen.ceph.pgs.clone();
         let held = marked_out().with(change).minutes_later(9);
@@ -202,6 +208,9 @@ fn emptying_that_a_flag_or_another_recovery_holds_up_is_no_stall() {
         check!(over.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
         assert!(quarantine(&over.minutes_later(60).plan()).is_some());
     }
+    // A PG that lacks space does not wait for others, and in a large cluster, data always moves.
+    let full = marked_out().with(recovers).with(|w| own(w, "active+remapped+backfill_toofull"));
+    assert!(quarantine(&full.minutes_later(60).plan()).is_some());
     // PGs that only wait hold up nothing.
     let waiting = marked_out().with(|w| elsewhere(w, "active+undersized+degraded+remapped+backfill_wait"));
     assert!(quarantine(&waiting.minutes_later(60).plan()).is_some());
