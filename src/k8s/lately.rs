@@ -19,6 +19,7 @@ use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::OsdPod;
 use crate::k8s::own::control_map::{self, CONTROL};
 use crate::k8s::own::requests_map::{self, REQUESTS};
+use crate::k8s::pvcs::Volumes;
 
 /// ConfigMap in which Rook records which OSD it migrates itself, from 1.16 on; the other one is of 1.13 to
 /// 1.15.
@@ -55,6 +56,8 @@ impl Lately {
 pub struct List {
     pub(super) listed: Listed,
     pub(super) by: ListedBy,
+    /// PersistentVolumes of OSDs.
+    pub(super) volumes: Volumes,
 }
 
 /// Contents of other objects by which the list was read.

@@ -22,7 +22,8 @@ use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
 use crate::k8s::pods::ShortPod;
-use crate::k8s::prepares::{OF_PREPARES, running_job};
+use crate::k8s::prepares::{OF_PREPARES, RunningJob, running_job};
+use crate::k8s::pvcs::{OnPvcs, Volumes};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
@@ -87,22 +88,38 @@ impl K8s {
         let around = self.around(&mut lately.around, of_operator.clone()).await?;
         let kube = self.joined(large, nodes, small, around)?;
         lately.is_by_list = known.is_some();
-        let (mut kube, listed) = if let Some((list, read)) = known {
-            list.listed.complete(kube, &read)
+        let (kube, listed, volumes) = if let Some((list, read)) = known {
+            let (kube, listed) = list.listed.complete(kube, &read);
+            (kube, listed, list.volumes)
         } else {
             let listed = Listed::of(&kube, now);
-            (kube, listed)
+            (kube, listed, Volumes::new())
         };
         let by = ListedBy::new(&kube.nodes, of_operator);
-        lately.list = listed.filter(|_| are_labelled).map(|listed| List { listed, by });
+        lately.list =
+            listed.filter(|_| are_labelled).map(|listed| List { listed, by, volumes: Volumes::new() });
+        let (kube, volumes) = self.completed(kube, prepares, (in_progress, volumes)).await?;
+        if let Some(list) = &mut lately.list {
+            list.volumes = volumes;
+        }
+        Ok(kube)
+    }
+
+    /// Observes what depends on the rest, and returns the PersistentVolumes of OSDs, too.
+    async fn completed(
+        &self,
+        mut kube: Kube,
+        prepares: Vec<RunningJob>,
+        (in_progress, kept): (&BTreeSet<OsdId>, Volumes),
+    ) -> Result<(Kube, Volumes), K8sError> {
         kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        let (local_volumes, (pvcs, rotating)) =
-            tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube))?;
+        let (local_volumes, OnPvcs { pvcs, volumes, rotating }) =
+            tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube, in_progress, &kept))?;
         (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
-        Ok(kube)
+        Ok((kube, volumes))
     }
 
     /// Returns the list of all OSDs after a request failed: these OSDs are still to be read.
@@ -133,9 +150,10 @@ impl K8s {
         let around = self.around(&mut lately.around, of_operator).await?;
         let now = self.joined(large, (*earlier.nodes).clone(), small, around)?;
         // The list would be copied if it had a share of the OSDs while they change.
-        let list = lately.list.take().map(|list| (list.listed.at(), list.by));
+        let list = lately.list.take().map(|list| (list.listed.at(), list.by, list.volumes));
         let kube = now.completed_by(earlier, in_progress);
-        lately.list = list.and_then(|(at, by)| Some(List { listed: Listed::of(&kube, at)?, by }));
+        lately.list =
+            list.and_then(|(at, by, volumes)| Some(List { listed: Listed::of(&kube, at)?, by, volumes }));
         Ok(kube)
     }
 

@@ -22,6 +22,9 @@ struct Objects {
     nodes: Vec<Value>,
     /// Selectors of requests for Deployments of OSDs.
     asked: Vec<String>,
+    claims: Vec<Value>,
+    /// Paths of the requests for PersistentVolumes.
+    of_volumes: Vec<String>,
     /// Namespaces in which the operator was looked for.
     of_operator: Vec<String>,
     fails: bool,
@@ -33,6 +36,12 @@ impl Objects {
         let selector = query.split('&').find_map(|pair| pair.strip_prefix("labelSelector=")).unwrap_or("");
         if self.fails {
             return (403, refusal(403, "Forbidden"));
+        }
+        if let Some((_, volume)) = path.split_once("/persistentvolumes") {
+            self.of_volumes.push(volume.to_owned());
+            let uid = format!("uid-of{volume}");
+            let named = json!({"metadata": {"name": volume.trim_start_matches('/'), "uid": uid}});
+            return (200, if volume.is_empty() { list(&[]) } else { named });
         }
         let items = match path.rsplit('/').next().unwrap() {
             "cephclusters" => vec![json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
@@ -46,9 +55,8 @@ impl Objects {
             "deployments"
             | "pods"
             | "jobs"
-            | "configmaps"
-            | "persistentvolumeclaims"
-            | "persistentvolumes" => Vec::new(),
+            | "configmaps" => Vec::new(),
+            "persistentvolumeclaims" => self.claims.clone(),
             _ => return (404, refusal(404, "NotFound")),
         };
         (200, list(&items))
@@ -228,13 +236,36 @@ async fn all_osds_are_listed_if_a_hostname_leads_to_another_node() {
     assert!(kube.daemons.values().all(|daemon| daemon.node.as_ref().is_some_and(|node| node.0 == "n2")));
 }
 
+fn on_pvc(osd: &str, pvc: &str) -> Value {
+    let mut on = deployment(osd, osd);
+    on["metadata"]["labels"]["ceph.rook.io/pvc"] = json!(pvc);
+    on
+}
+
+#[tokio::test]
+async fn volumes_of_osds_in_progress_are_read_again_and_no_other_ones() {
+    let claim = |pvc: &str| json!({"metadata": {"name": pvc}, "spec": {"volumeName": format!("pv-{pvc}")}});
+    let mut run = Run::watching();
+    run.change(|objects| {
+        objects.deployments = vec![on_pvc("1", "a"), on_pvc("2", "b")];
+        objects.claims = ["a", "b", "new"].map(claim).to_vec();
+    });
+    let mut read = async |in_progress: u32| {
+        let (kube, _) = run.observe(in_progress).await;
+        let uids = kube.pvcs.values().filter_map(|pvc| pvc.volume.as_ref()?.uid.clone());
+        assert_eq!(uids.collect::<Vec<_>>(), ["uid-of/pv-a", "uid-of/pv-b", "uid-of/pv-new"]);
+        let mut read = std::mem::take(&mut run.objects.lock().unwrap().of_volumes);
+        read.sort();
+        read
+    };
+    assert_eq!(read(1).await, ["/pv-a", "/pv-b", "/pv-new"]);
+    assert_eq!(read(1).await, ["/pv-a", "/pv-new"], "no Deployment uses the last one");
+    assert_eq!(read(2).await, ["/pv-b", "/pv-new"]);
+}
+
 #[tokio::test]
 async fn pvc_of_a_kept_and_a_changed_osd_is_ambiguous() {
-    let on = |osd: &str| {
-        let mut on = deployment(osd, osd);
-        on["metadata"]["labels"]["ceph.rook.io/pvc"] = json!("set1-data-0");
-        on
-    };
+    let on = |osd: &str| on_pvc(osd, "set1-data-0");
     let mut run = Run::watching();
     run.change(|objects| objects.deployments = vec![deployment("1", "1"), on("2")]);
     run.asked(1).await;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use crate::domain::expect;
 use crate::domain::ledger::RecordedPvc;
-use crate::domain::observation::{BoundVolume, Daemon, Kube, Pvc};
+use crate::domain::observation::{self, BoundVolume, Daemon, Kube, Pvc};
 use crate::domain::osd::OsdId;
 use crate::domain::osd::pvc::PerPvc;
 use crate::k8s::client::access::K8s;
@@ -17,36 +18,73 @@ use crate::k8s::osd::daemon_pvcs::{DEVICE_SET, SET_INDEX, SET_PVC};
 /// Access mode of a PVC that one pod of the whole cluster may use.
 const ONE_POD: &str = "ReadWriteOncePod";
 
+/// Number of PersistentVolumes up to which each is read by its name.
+///
+/// A list has those of the whole cluster: with tens of thousands of volumes of other clients, hundreds of
+/// pages.
+const FEW: usize = 20;
+
+/// PersistentVolumes by their names.
+pub(super) type Volumes = BTreeMap<String, BoundVolume>;
+
+/// What concerns OSDs on PVCs.
+#[derive(Default)]
+pub(super) struct OnPvcs {
+    /// PVCs of the namespace, by their names.
+    pub(super) pvcs: BTreeMap<String, Pvc>,
+    /// PersistentVolumes that these are bound to.
+    pub(super) volumes: Volumes,
+    /// OSDs whose encryption keys Rook is rotating.
+    pub(super) rotating: BTreeSet<OsdId>,
+}
+
 impl K8s {
-    /// Observes what concerns OSDs on PVCs: the PVCs, and the OSDs whose encryption keys Rook is rotating.
+    /// Observes what concerns OSDs on PVCs, if OSDs are on PVCs or are declared to be.
     ///
-    /// Without such OSDs, nothing is asked.
+    /// `kept`: PersistentVolumes that an earlier observation has read. Those of OSDs that are not in progress
+    /// are not read again.
     pub(super) async fn on_pvcs(
         &self,
         kube: &Kube,
-    ) -> Result<(BTreeMap<String, Pvc>, BTreeSet<OsdId>), K8sError> {
-        let is_encrypted = |daemon: &Daemon| daemon.on_pvcs.is_some() && daemon.opens_encryption;
-        if kube.daemons.values().any(is_encrypted) {
-            return tokio::try_join!(self.pvcs(kube), self.rotations_running());
-        }
-        Ok((self.pvcs(kube).await?, BTreeSet::new()))
-    }
-
-    /// Lists the PVCs of the namespace with the uids of their PersistentVolumes, if OSDs are on PVCs or are
-    /// declared to be.
-    async fn pvcs(&self, kube: &Kube) -> Result<BTreeMap<String, Pvc>, K8sError> {
+        in_progress: &BTreeSet<OsdId>,
+        kept: &Volumes,
+    ) -> Result<OnPvcs, K8sError> {
         let is_on_one = kube.daemons.values().any(|daemon| daemon.on_pvcs.is_some());
         if !is_on_one && kube.declaration.storage.sets.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(OnPvcs::default());
         }
-        let (claims, volumes) =
-            (self.kind::<PersistentVolumeClaim>(), self.cluster_kind::<PersistentVolume>());
-        let (pvcs, volumes) = tokio::try_join!(
-            claims.list("", Some),
-            volumes.list("", |volume| Some((volume.metadata.name.clone()?, bound(&volume)))),
-        )?;
-        let volumes = volumes.into_iter().collect();
-        Ok(pvcs.iter().map(|pvc| named(pvc, &volumes)).collect())
+        let is_encrypted = |daemon: &Daemon| daemon.on_pvcs.is_some() && daemon.opens_encryption;
+        let has_keys = kube.daemons.values().any(is_encrypted);
+        let rotating = async { if has_keys { self.rotations_running().await } else { Ok(BTreeSet::new()) } };
+        let claims = self.kind::<PersistentVolumeClaim>();
+        let (pvcs, rotating) = tokio::try_join!(claims.list("", Some), rotating)?;
+        let of_others = pvcs_of_others(kube, in_progress);
+        let is_kept = |pvc: &PersistentVolumeClaim| {
+            pvc.metadata.name.as_deref().is_some_and(|name| of_others.contains(name))
+        };
+        let (mut volumes, mut to_read) = (Volumes::new(), BTreeSet::new());
+        for (pvc, name) in pvcs.iter().filter_map(|pvc| Some((pvc, volume_of(pvc)?))) {
+            match kept.get(name).filter(|_| is_kept(pvc)) {
+                Some(volume) => drop(volumes.insert(name.to_owned(), volume.clone())),
+                None => drop(to_read.insert(name.to_owned())),
+            }
+        }
+        volumes.extend(self.volumes(&to_read).await?);
+        let pvcs = pvcs.iter().map(|pvc| named(pvc, &volumes)).collect();
+        Ok(OnPvcs { pvcs, volumes, rotating })
+    }
+
+    /// Reads the PersistentVolumes of these names.
+    async fn volumes(&self, names: &BTreeSet<String>) -> Result<Volumes, K8sError> {
+        let all = self.cluster_kind::<PersistentVolume>();
+        let is_named = |volume: &BoundVolume| names.contains(&volume.name);
+        let found = if names.len() > FEW {
+            all.list("", |volume| Some(bound(&volume)).filter(is_named)).await?
+        } else {
+            let found = try_join_all(names.iter().map(|name| all.get_opt(name))).await?;
+            found.iter().flatten().map(bound).collect()
+        };
+        Ok(found.into_iter().map(|volume| (volume.name.clone(), volume)).collect())
     }
 
     /// Reads the PVCs of an OSD right before it is started, and checks that they are the recorded ones.
@@ -76,6 +114,12 @@ impl K8s {
         let volumes = volume.map(|volume| bound(&volume)).map(|bound| (bound.name.clone(), bound));
         Ok(Some(named(&pvc, &volumes.into_iter().collect()).1))
     }
+}
+
+/// Returns the PVCs of OSDs that are not in progress.
+fn pvcs_of_others<'a>(kube: &'a Kube, in_progress: &BTreeSet<OsdId>) -> BTreeSet<&'a str> {
+    let others = kube.daemons.iter().filter(|(osd, _)| !in_progress.contains(osd));
+    others.filter_map(|(_, daemon)| daemon.on_pvcs.as_ref()).flat_map(observation::OnPvcs::names).collect()
 }
 
 fn bound(volume: &PersistentVolume) -> BoundVolume {
