@@ -52,10 +52,7 @@ impl Objects {
                 Vec::new()
             }
             "deployments" if selector.starts_with("app%3Drook-ceph-osd") => self.selected(selector),
-            "deployments"
-            | "pods"
-            | "jobs"
-            | "configmaps" => Vec::new(),
+            "deployments" | "pods" | "jobs" | "configmaps" => Vec::new(),
             "persistentvolumeclaims" => self.claims.clone(),
             _ => return (404, refusal(404, "NotFound")),
         };

@@ -31,6 +31,13 @@ pub(super) fn target(
     if daemon.on_pvcs.is_some() {
         return not_yet("an OSD on a PVC".to_owned());
     }
+    let in_place = daemon.node.as_ref().filter(|_| !kind.is_some_and(Kind::in_directory));
+    if let Some(link) = in_place.and_then(|node| provision::unknown_link(node, metadata, seen)) {
+        return not_yet(format!(
+            "an OSD that may be on {link}, for which devices[] declares another layout than for the node (name \
+             its disk by its kernel name)"
+        ));
+    }
     if let Some(why) = config.unreadable.first() {
         return not_yet(why.clone());
     }
@@ -57,9 +64,8 @@ pub(super) fn target(
 fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> DeviceConfig {
     // An OSD in a directory names the disk of the host's system, and goes to another disk.
     let stays = !kind.is_some_and(Kind::in_directory);
-    let devices = if stays { metadata.devices.as_slice() } else { &[] };
     match &daemon.node {
-        Some(node) => provision::config_of(node, devices, seen),
+        Some(node) => provision::config_of(node, stays.then_some(metadata), seen),
         None => seen.kube.declaration.storage.config.clone(),
     }
 }
@@ -67,6 +73,6 @@ fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Obser
 /// Returns whether the node declares encryption, whatever its device declares (see `provision`: Rook reads
 /// the node's setting only).
 fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
-    let of_node = |node| provision::config_of(node, &[], seen).encrypted == Some(true);
+    let of_node = |node| provision::config_of(node, None, seen).encrypted == Some(true);
     daemon.node.as_ref().is_some_and(of_node)
 }

@@ -7,12 +7,15 @@ use super::wanted::Choice;
 use super::{DatabaseAsked, wanted};
 use crate::domain::inspection::KernelDisk;
 use crate::domain::inventory::NodeInventory;
-use crate::domain::observation::Observation;
+use crate::domain::observation::{Metadata, Observation};
 use crate::domain::osd::NodeName;
 use crate::domain::storage::{DeviceConfig, NamedDevice};
 
 /// Folder of the names of disks that survive a reboot.
 const LINKS: &str = "/dev/disk/";
+
+/// Folder of those that have the id of the disk.
+const IDS: &str = "/dev/disk/by-id/";
 
 /// Selection of the disks of a node.
 pub struct Declared<'a> {
@@ -107,14 +110,49 @@ pub enum NothingDeclared {
 /// Returns the config that is declared for an existing OSD: that of its node, and of its device if the device
 /// is named.
 ///
-/// `devices` are the kernel names of its disks, as its owner may name them.
-pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> DeviceConfig {
+/// `disks`: what the OSD reported of its disks; `None` if only the node counts.
+pub fn config_of(node: &NodeName, disks: Option<&Metadata>, seen: &Observation) -> DeviceConfig {
     let wanted = wanted::on(node, seen);
-    let named = wanted.named().iter().find(|named| {
-        let name = named.name.strip_prefix("/dev/").unwrap_or(&named.name);
-        devices.iter().any(|device| device == name)
-    });
+    let named = disks.and_then(|disks| wanted.named().iter().find(|named| names(named, disks)));
     wanted::of_device(named, &wanted.config)
+}
+
+/// Returns a link in `devices[]` that may lead to a disk of an OSD of which it is not known, and whose config
+/// asks for another layout than that of the node.
+///
+/// Rook's documentation recommends such links. An OSD reports kernel names, ids and paths of its disks, but not
+/// all links that lead to them.
+pub fn unknown_link<'a>(node: &NodeName, disks: &Metadata, seen: &'a Observation) -> Option<&'a str> {
+    let wanted = wanted::on(node, seen);
+    if wanted.named().iter().any(|named| names(named, disks)) {
+        return None;
+    }
+    let layout = |config: DeviceConfig| (config.encrypted.unwrap_or_default(), config.metadata_device);
+    let of_node = layout(wanted::of_device(None, &wanted.config));
+    // A path is that of a disk on each node, an id belongs to one disk.
+    let is_others = |named: &NamedDevice| {
+        let is_id = named.name.starts_with(IDS);
+        let mut daemons = seen.kube.daemons.iter();
+        daemons.any(|(osd, daemon)| {
+            let disks = seen.ceph.slots.get(osd).and_then(|slot| slot.metadata.as_ref());
+            (is_id || daemon.node.as_ref() == Some(node)) && disks.is_some_and(|disks| names(named, disks))
+        })
+    };
+    let may_be_its = |named: &&NamedDevice| {
+        named.name.starts_with(LINKS)
+            && layout(wanted::of_device(Some(named), &wanted.config)) != of_node
+            && !is_others(named)
+    };
+    wanted.named().iter().find(may_be_its).map(|named| named.name.as_str())
+}
+
+/// Returns whether an entry of `devices[]` names one of these disks: by its kernel name, or by a link that ends
+/// with its id (`ata-MODEL_SERIAL`) or is its path.
+fn names(named: &NamedDevice, disks: &Metadata) -> bool {
+    let name = named.name.strip_prefix("/dev/").unwrap_or(&named.name);
+    let is_link_to = |stable: &String| named.name == *stable || name.ends_with(stable);
+    let by_link = named.name.starts_with(LINKS) && disks.stable_devices.iter().any(is_link_to);
+    by_link || disks.devices.iter().any(|device| device == name)
 }
 
 /// Returns whether the CephCluster declares anything for a node's disks: it selects all nodes, or names this

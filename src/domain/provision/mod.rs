@@ -16,6 +16,7 @@ mod wanted;
 
 pub use declared::{
     Declared, NothingDeclared, config_of, database_asked, declares_nothing, is_declared, selected, selects,
+    unknown_link,
 };
 pub use location::location;
 pub use placement::{Nodes, nodes};

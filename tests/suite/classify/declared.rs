@@ -29,6 +29,32 @@ fn directory_osd_ignores_the_config_of_the_system_disk() {
     assert!(!encrypted(&World::new().with(named).with(in_directory)));
 }
 
+/// Checks disks that are named by links, as Rook's documentation recommends.
+#[test]
+fn config_of_a_link_is_that_of_the_osd_with_its_id() {
+    let named = |link: &str| {
+        let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
+        let devices = vec![NamedDevice { name: format!("/dev/disk/by-id/{link}"), config }];
+        World::new().with(|w| {
+            w.seen.kube.declaration.storage.selection.devices = devices;
+            for (osd, slot) in &mut w.seen.ceph.slots {
+                slot.metadata.as_mut().unwrap().stable_devices = vec![format!("MODEL_SERIAL{}", osd.0)];
+            }
+        })
+    };
+    let target = |world: &World, osd| classify::target_of(osd, &world.seen).map(|layout| layout.encrypted);
+    let its = named(&format!("ata-MODEL_SERIAL{}", BY_HAND.0));
+    assert_eq!((target(&its, BY_HAND), target(&its, FILESTORE)), (Some(true), Some(false)));
+    // It is not known to which disk this leads.
+    let unknown = named("wwn-0x5000c500a1b2c3d4");
+    assert_eq!(target(&unknown, BY_HAND), None);
+    let Class::Refused(why) = class_of(&unknown, BY_HAND) else { panic!() };
+    assert!(why.to_string().contains("/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"), "{why}");
+    // Nor does it matter if the link asks for what the node has.
+    let same = unknown.with(|w| w.seen.kube.declaration.storage.config.encrypted = Some(true));
+    assert_eq!(target(&same, BY_HAND), Some(true));
+}
+
 #[test]
 fn mismatch_names_each_difference_to_the_declaration() {
     fn mismatch(change: impl FnOnce(&mut World)) -> Mismatch {
