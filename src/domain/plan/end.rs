@@ -48,8 +48,9 @@ pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
         return wait;
     }
     let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
-    let places = new_on_pvc::problems(view);
-    Next::Finished(Summary { places, problems, unseen_nodes, ..rest.take_summary() })
+    let mut summary = rest.take_summary();
+    summary.places.extend(new_on_pvc::problems(view));
+    Next::Finished(Summary { problems, unseen_nodes, ..summary })
 }
 
 /// Ends the run.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::new_osd::{self, lowest_absent};
 use super::record::{self, Begun};
-use super::rest::Rest;
+use super::rest::{Rest, note_skipping, skipping_for};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
@@ -21,6 +21,8 @@ use crate::domain::provision;
 use crate::domain::view::View;
 
 /// Returns the next step for new OSDs on PVCs; `None` if none is to be created, or none now.
+///
+/// A node that is not Ready, or on which a Job of Rook hangs, is waited for up to a limit.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let places = allowed(view);
     for available in places.iter().filter_map(Place::available) {
@@ -28,7 +30,17 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             None => return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView))),
             Some(reason) => {
                 let node = available.node.clone();
-                rest.wait.get_or_insert(Next::Wait(Wait::Node { node, reason }));
+                let is_of_node = gate::of_node_and_rook(&node, view.seen) != Gate::Open;
+                match skipping_for(view).filter(|_| is_of_node) {
+                    None if is_of_node => return Some(note_skipping(view)),
+                    Some(time) if time >= view.policy.limits.skip_after => {
+                        let pvc = &available.pvcs.data;
+                        rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
+                    }
+                    None | Some(_) => {
+                        rest.wait.get_or_insert(Next::Wait(Wait::Node { node, reason }));
+                    }
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::run::End;
-use osd_migrate::sim::{Happening, World, example};
+use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::crash::Crashes;
 use super::freeze;
@@ -249,4 +249,15 @@ fn unconfirmed_pvcs_are_only_named() {
     let named = summary(&play);
     assert_eq!(named.unconfirmed_pvcs, [example::NEW_PVC.to_owned()].into());
     assert!(named.needs_only_confirmation() && count(&play, |_| true) == 0);
+}
+
+#[test]
+fn job_of_rook_that_hangs_holds_up_a_free_pvc_for_a_limited_time() {
+    let play = plain();
+    play.sim.borrow_mut().world.happen(&Happening::Around(Around::RookPrepares, true));
+    let summary = summary(&play);
+    assert!(!play.sim.borrow().world.ceph.slots.contains_key(&NEW));
+    let is_named =
+        |place: &String| place.contains(example::NEW_PVC) && place.contains("Rook is preparing OSDs");
+    assert!(summary.places.iter().any(is_named), "{:?}", summary.places);
 }
