@@ -110,7 +110,7 @@ pub enum Command {
     /// Outside of the cluster, the command creates a Job from the CronJob, prints its log, and ends with its
     /// exit code. Ctrl-C ends the command, and not the run.
     ///
-    /// With --select, which names existing OSDs, a run creates no new OSDs.
+    /// With --select, --host or --device-class, which select existing OSDs, a run creates no new OSDs.
     #[command(after_help = examples::RUN)]
     Run(RunArgs),
     /// Print the log of a run until it ends.
@@ -217,7 +217,7 @@ pub enum Command {
     /// Restore temporary changes, as a hook of Helm.
     ///
     /// Helm runs this command in a Job before an uninstall. The command starts no migration. Exit codes: 0
-    /// restored; 3 refused: an OSD is in progress, or was quarantined after its stop.
+    /// restored; 3 refused: an OSD is in progress, or is quarantined.
     #[command(hide = true)]
     Uninstall,
     /// Explain the code of a message, offline.

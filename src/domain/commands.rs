@@ -30,9 +30,10 @@ pub const REMOVE_FENCE: &str = "osd-migrate -n NAMESPACE fence --remove";
 pub const RESUME: &str = "osd-migrate -n NAMESPACE resume";
 
 /// Instructions for the confirmation.
-pub const HOW_TO_CONFIRM: &str = "kubectl -n NAMESPACE patch cephcluster CEPHCLUSTER --type merge -p \
-    '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
-    or run with --confirm yes-really-migrate-osds";
+///
+/// A running Rook would act on the fields of the CephCluster, which confirm, too.
+pub const HOW_TO_CONFIRM: &str = "osd-migrate -n NAMESPACE plan, then the command with --approve at its \
+    end; or osd-migrate -n NAMESPACE run --confirm yes-really-migrate-osds";
 
 /// Namespace of the examples in the pages.
 const OF_EXAMPLES: &str = "-n rook-ceph";
@@ -150,11 +151,9 @@ mod tests {
     fn message_names_the_cluster_in_use() {
         let known =
             Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()), ..Names::default() };
-        assert!(
-            known
-                .complete(HOW_TO_CONFIRM)
-                .starts_with("kubectl -n ceph-a patch cephcluster store --type merge")
-        );
+        assert!(known.complete(HOW_TO_CONFIRM).starts_with("osd-migrate -n ceph-a plan, then "));
+        let command = "kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER";
+        assert_eq!(known.complete(command), "kubectl -n ceph-a edit cephcluster store");
         let unknown = Names { cluster: None, ..known };
         assert_eq!(
             unknown.complete("kubectl -n NAMESPACE get cephcluster CEPHCLUSTER"),

@@ -15,8 +15,8 @@ pub(in crate::domain) const RECOVERED_FIRST: &str = "Ceph recovers other data fi
 /// Returns what holds up data that leaves these OSDs, although nothing is wrong with its move: a flag of the
 /// osdmap, which a person set, or PGs that Ceph recovers first.
 ///
-/// Only a PG that waits for its turn is held up by others. One that lacks space, or finds no place, is not:
-/// somewhere in a large cluster, data always moves.
+/// Others hold up only a PG that waits for its turn, and none that lacks space, or finds no place: somewhere
+/// in a large cluster, data always moves.
 pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
     if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
         return Some(format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}"));

@@ -146,7 +146,7 @@ mod tests {
             Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()), ..Names::default() };
         let text = explained("not-confirmed", Some(&names), Width::of(80));
         assert!(text.starts_with("not-confirmed\n  the migration is not confirmed."), "{text}");
-        assert!(text.contains("kubectl -n ceph-a patch cephcluster store --type merge"), "{text}");
+        assert!(text.contains("osd-migrate -n ceph-a run --confirm yes-really-migrate-osds"), "{text}");
         assert!(text.contains("\n\nReasons\n\nWhy a gate is not open."), "{text}");
         for placeholder in ["NAMESPACE", "CEPHCLUSTER", "rook-ceph ", "]("] {
             assert!(!text.contains(placeholder), "{placeholder}: {text}");

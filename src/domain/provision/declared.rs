@@ -120,8 +120,8 @@ pub fn config_of(node: &NodeName, disks: Option<&Metadata>, seen: &Observation) 
 /// Returns a link in `devices[]` that may lead to a disk of an OSD of which it is not known, and whose config
 /// asks for another layout than that of the node.
 ///
-/// Rook's documentation recommends such links. An OSD reports kernel names, ids and paths of its disks, but not
-/// all links that lead to them.
+/// Rook's documentation recommends such links. An OSD reports kernel names, ids and paths of its disks, but
+/// not all links that lead to them.
 pub fn unknown_link<'a>(node: &NodeName, disks: &Metadata, seen: &'a Observation) -> Option<&'a str> {
     let wanted = wanted::on(node, seen);
     if wanted.named().iter().any(|named| names(named, disks)) {
@@ -146,8 +146,8 @@ pub fn unknown_link<'a>(node: &NodeName, disks: &Metadata, seen: &'a Observation
     wanted.named().iter().find(may_be_its).map(|named| named.name.as_str())
 }
 
-/// Returns whether an entry of `devices[]` names one of these disks: by its kernel name, or by a link that ends
-/// with its id (`ata-MODEL_SERIAL`) or is its path.
+/// Returns whether an entry of `devices[]` names one of these disks: by its kernel name, or by a link that
+/// ends with its id (`ata-MODEL_SERIAL`) or is its path.
 fn names(named: &NamedDevice, disks: &Metadata) -> bool {
     let name = named.name.strip_prefix("/dev/").unwrap_or(&named.name);
     let is_link_to = |stable: &String| named.name == *stable || name.ends_with(stable);

@@ -315,8 +315,8 @@ impl Step<'_> {
 
     /// Reverts the stop of an OSD whose pod does not end: its node is lost, or its daemon hangs.
     ///
-    /// The other OSDs must not wait for it. It serves again as soon as a pod can start. A dead OSD is given up
-    /// for this run.
+    /// The other OSDs must not wait for it. It serves again as soon as a pod can start. A dead OSD is given
+    /// up for this run.
     fn give_up_stop(&self) -> Option<Next> {
         let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
         // The pod may be that of a second Deployment.

@@ -123,7 +123,7 @@ pub enum K8sError {
     /// The namespace has no CronJob of osd-migrate.
     #[error(
         "osd-migrate is not installed in namespace {namespace}: it has no CronJob osd-migrate. To install it: \
-         helm install osd-migrate charts/osd-migrate -n {namespace}"
+         helm install osd-migrate CHART -n {namespace}"
     )]
     NotInstalled {
         /// Namespace that was searched.

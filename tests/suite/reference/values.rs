@@ -13,7 +13,8 @@ const HEAD: &str = "# Values of the chart
 
 <!-- Generated from charts/osd-migrate: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
 
-Set them with `helm upgrade --install ... --set NAME=VALUE`, or in a file of values. A wrong value fails before
+Set them in a file of values, or with `--set NAME=VALUE`: an upgrade with `--set` alone resets all others, unless it has
+the option `--reset-then-reuse-values`. A wrong value fails before
 anything is changed. Which of them you need: [install](../guides/install.md#with-helm).
 ";
 
