@@ -107,6 +107,24 @@ async fn cephcluster_errors_distinguish_none_several_and_no_rook() {
 }
 
 #[tokio::test]
+async fn second_cephcluster_does_not_hide_the_one_that_was_read() {
+    let first = cluster(&json!({}));
+    let mut second = first.clone();
+    second["metadata"]["name"] = json!("another");
+    let name = first["metadata"]["name"].as_str().unwrap().to_owned();
+    let script = vec![
+        on(CLUSTERS, 200, list(std::slice::from_ref(&first))),
+        on(CLUSTERS, 200, list(&[first, second])),
+    ];
+    let read_twice = async |k8s: &K8s| {
+        k8s.ceph_cluster().await?;
+        k8s.ceph_cluster().await
+    };
+    let found = play(script, read_twice).await.unwrap();
+    assert_eq!(found.metadata.name, Some(name));
+}
+
+#[tokio::test]
 async fn cephcluster_is_found_and_named_before_a_command() {
     let none = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.find_cluster().await).await;
     let error = none.unwrap_err();
