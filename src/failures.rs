@@ -1,12 +1,15 @@
 //! Iterations that fail: how often a run tries again, and which OSDs it has stopped meanwhile.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::ports::Severity;
 
-/// Consecutive failures after which the runner exits and its Job starts it again: 5 minutes.
+/// Consecutive failures after which the runner exits and its Job starts it again: 5 minutes, longer if each
+/// of them waits for an answer.
 const PATIENCE: u32 = 100;
 
 /// Consecutive failures for a missing right that was there before, after which a run that has stopped no OSD
@@ -30,7 +33,8 @@ impl Stopped {
         open.map(|record| Self {
             osd: record.osd,
             noout_is_ours: record.flags_to_lift(true, true).0,
-            since: record.down_since.or(record.stop_intended_at),
+            // Without a time, it is up again.
+            since: record.down_since.or(record.stop_intended_at.filter(|_| record.new.is_none())),
         })
         .collect()
     }
@@ -47,7 +51,7 @@ pub(crate) struct Failures {
     count: u32,
     /// An iteration of this process did not fail.
     has_succeeded: bool,
-    is_noout_lifted: bool,
+    healed: BTreeSet<OsdId>,
 }
 
 impl Failures {
@@ -81,12 +85,53 @@ impl Failures {
         (now, limit): (DateTime<Utc>, TimeDelta),
     ) -> Vec<&'a Stopped> {
         let is_due = |one: &&Stopped| is_end || one.since.is_some_and(|since| now - since >= limit);
-        let all = Stopped::with_our_noout(stopped).into_iter().filter(|_| !self.is_noout_lifted);
-        all.filter(is_due).collect()
+        let all = Stopped::with_our_noout(stopped).into_iter();
+        all.filter(|one| !self.healed.contains(&one.osd)).filter(is_due).collect()
     }
 
-    /// Notes that `noout` was lifted.
-    pub(crate) fn healed(&mut self) {
-        self.is_noout_lifted = true;
+    /// Notes that `noout` of an OSD was lifted.
+    pub(crate) fn healed(&mut self, osd: OsdId) {
+        self.healed.insert(osd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noout_of_each_stopped_osd_is_lifted_when_it_is_due() {
+        let at = |minutes: i64| DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes);
+        let down = |osd, since, noout_is_ours| Stopped { osd: OsdId(osd), noout_is_ours, since };
+        let stopped = [
+            down(1, Some(at(0)), true),
+            down(2, Some(at(6)), true),
+            down(3, None, true),
+            down(4, Some(at(0)), false),
+        ];
+        let mut failures = Failures::none();
+        let due = |failures: &Failures, minutes, is_end| {
+            let due = failures.to_heal(&stopped, is_end, (at(minutes), TimeDelta::minutes(15)));
+            due.iter().map(|one| one.osd.0).collect::<Vec<_>>()
+        };
+        assert_eq!(due(&failures, 14, false), [0_u32; 0]);
+        assert_eq!(due(&failures, 15, false), [1]);
+        failures.healed(OsdId(1));
+        assert_eq!(due(&failures, 20, false), [0_u32; 0]);
+        assert_eq!(due(&failures, 21, false), [2]);
+        assert_eq!(due(&failures, 21, true), [2, 3], "the run ends for a person");
+    }
+
+    #[test]
+    fn missing_right_has_a_limit_if_no_osd_is_stopped() {
+        let (mut first, mut later) = (Failures::default(), Failures::none());
+        let tries = |failures: &mut Failures| {
+            (0..100).take_while(|_| failures.tries_again(Severity::Denied, false, &[])).count()
+        };
+        assert_eq!((tries(&mut first), tries(&mut later)), (0, 19));
+        assert!(!Failures::none().tries_again(Severity::Denied, true, &[]), "an act is refused at once");
+        let stopped = [Stopped { osd: OsdId(1), noout_is_ours: true, since: None }];
+        let mut waits = Failures::default();
+        assert!((0..1000).all(|_| waits.tries_again(Severity::Denied, true, &stopped)));
     }
 }

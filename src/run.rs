@@ -96,9 +96,10 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     self.report_failure(&error, if waits { &stopped } else { &[] }).await;
                     let is_end = !tries_again && severity != Severity::Passing;
                     let due = (self.clock.now(), policy.limits.noout);
-                    let to_heal = failures.to_heal(&stopped, is_end, due);
-                    if !to_heal.is_empty() && self.let_ceph_heal(&to_heal).await {
-                        failures.healed();
+                    for one in failures.to_heal(&stopped, is_end, due) {
+                        if self.let_ceph_heal(one).await {
+                            failures.healed(one.osd);
+                        }
                     }
                     if !tries_again {
                         return Err(error);
@@ -125,22 +126,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         self.audience.report(Event::Blind(&text)).await;
     }
 
-    /// Lifts `noout` of stopped OSDs, and returns whether it is lifted of all.
+    /// Lifts `noout` of a stopped OSD, and returns whether it is lifted.
     ///
-    /// Ceph may then recover without these OSDs.
-    async fn let_ceph_heal(&mut self, stopped: &[&Stopped]) -> bool {
-        let mut is_lifted = true;
-        for one in stopped {
-            let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: one.osd, noout: true, noin: false });
-            match self.cluster.act(&act).await {
-                Ok(()) => self.audience.report(Event::Done(&act)).await,
-                Err(failure) => {
-                    is_lifted = false;
-                    self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
-                }
-            }
-        }
-        is_lifted
+    /// Ceph may then recover without the OSD.
+    async fn let_ceph_heal(&mut self, stopped: &Stopped) -> bool {
+        let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: stopped.osd, noout: true, noin: false });
+        let done = self.cluster.act(&act).await;
+        let event = match &done {
+            Ok(()) => Event::Done(&act),
+            Err(failure) => Event::NotDone { act: &act, why: &failure.message },
+        };
+        self.audience.report(event).await;
+        done.is_ok()
     }
 
     /// Loads, observes, decides, does one thing, and reports it.
@@ -180,7 +177,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
             (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
             (Err(_), Some(halt)) => {
-                self.let_ceph_heal(&Stopped::with_our_noout(stopped)).await;
+                for one in Stopped::with_our_noout(stopped) {
+                    self.let_ceph_heal(one).await;
+                }
                 Ok(self.halted(halt).await)
             }
             (Err(failure), None) => Err(RunError::Observe(failure)),

@@ -20,6 +20,10 @@ pub(super) fn parsed<T>(
 
 /// Returns the text with `null` in place of numbers without a value; `None` if it has none.
 fn without(text: &[u8]) -> Option<Vec<u8>> {
+    // An answer that is no JSON for another reason may have hundreds of MB: it is not copied.
+    if !text.windows(3).any(|part| matches!(part, b"inf" | b"nan")) {
+        return None;
+    }
     let mut replaced = Vec::with_capacity(text.len());
     let (mut rest, mut is_string, mut has_any) = (text, false, false);
     while let [first, after @ ..] = rest {

@@ -241,7 +241,8 @@ pub struct NewArgs {
     ///
     /// OSDs may then be destroyed and recreated.
     ///
-    /// Alternatively, set spec.storage.migration.confirmation of the CephCluster.
+    /// A field of the CephCluster confirms, too (spec.storage.migration.confirmation), but a running Rook
+    /// acts on it itself.
     #[arg(long, value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
     /// Approve the plan with this hash.

@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A run writes a line at least once a minute. Load balancers close an idle connection without a word.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// Number of reads in a row that may fail: five minutes. A laptop may sleep, an API server may restart.
+/// Number of reads in a row that may fail: five minutes at least. A laptop may sleep, an API server may
+/// restart.
 const FAILED_READS: u32 = 300;
 
 /// Exit codes after which the Job creates no other pod (`podFailurePolicy` of the chart).

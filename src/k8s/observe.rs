@@ -96,8 +96,8 @@ impl K8s {
             (kube, listed, Volumes::new())
         };
         let by = ListedBy::new(&kube.nodes, of_operator);
-        lately.list =
-            listed.filter(|_| are_labelled).map(|listed| List { listed, by, volumes: Volumes::new() });
+        let known = volumes.clone(); // a request that fails below must not lose them
+        lately.list = listed.filter(|_| are_labelled).map(|listed| List { listed, by, volumes: known });
         let (kube, volumes) = self.completed(kube, prepares, (in_progress, volumes)).await?;
         if let Some(list) = &mut lately.list {
             list.volumes = volumes;

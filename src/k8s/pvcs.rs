@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use crate::domain::expect;
@@ -22,7 +22,10 @@ const ONE_POD: &str = "ReadWriteOncePod";
 ///
 /// A list has those of the whole cluster: with tens of thousands of volumes of other clients, hundreds of
 /// pages.
-const FEW: usize = 20;
+const FEW: usize = 100;
+
+/// Number of them that are read at a time.
+const AT_A_TIME: usize = 10;
 
 /// PersistentVolumes by their names.
 pub(super) type Volumes = BTreeMap<String, BoundVolume>;
@@ -81,7 +84,8 @@ impl K8s {
         let found = if names.len() > FEW {
             all.list("", |volume| Some(bound(&volume)).filter(is_named)).await?
         } else {
-            let found = try_join_all(names.iter().map(|name| all.get_opt(name))).await?;
+            let each = stream::iter(names).map(|name| all.get_opt(name)).buffered(AT_A_TIME);
+            let found: Vec<_> = each.try_collect().await?;
             found.iter().flatten().map(bound).collect()
         };
         Ok(found.into_iter().map(|volume| (volume.name.clone(), volume)).collect())

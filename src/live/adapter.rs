@@ -34,8 +34,8 @@ const REFUSED: TimeDelta = TimeDelta::minutes(5);
 
 /// Time after which a PodDisruptionBudget is tried again that failed in another way.
 ///
-/// A call may take 10 s, and the migration of a stopped OSD proceeds between two tries.
-const FAILED: TimeDelta = TimeDelta::seconds(15);
+/// A call may take 35 s, and the migration of a stopped OSD proceeds between two tries.
+const FAILED: TimeDelta = TimeDelta::minutes(2);
 
 /// Open session.
 pub(super) struct Session {

@@ -13,9 +13,12 @@ use crate::ports::{Failure, Tenure};
 
 /// Interval in which the Lease is renewed, in the background.
 ///
-/// After 60 s without a renewal other runners may take it over: three renewals may fail. A renewal is two
-/// requests, which were half of those of a run that waits with an interval of 5 s.
+/// After 60 s without a renewal other runners may take it over: one renewal may hang, and another one fail. A
+/// renewal is two requests, which were half of those of a run that waits with an interval of 5 s.
 const RENEWED_EVERY: Duration = Duration::from_secs(15);
+
+/// Time limit of a renewal: the next one must come before the Lease expires.
+const RENEWAL: Duration = Duration::from_secs(10);
 
 /// Time without a renewal after which an iteration renews the Lease itself, or finds that it is lost.
 const LATE: TimeDelta = TimeDelta::seconds(30);
@@ -70,10 +73,11 @@ async fn renew(k8s: Arc<K8s>, me: Holder, times: Arc<Mutex<Times>>) {
             return;
         }
         let at = now();
-        match k8s.renew(&me, at).await {
-            Ok(true) => locked(&times).held = at,
-            Ok(false) => return,
-            Err(error) => tracing::debug!("{error}"),
+        match tokio::time::timeout(RENEWAL, k8s.renew(&me, at)).await {
+            Ok(Ok(true)) => locked(&times).held = at,
+            Ok(Ok(false)) => return,
+            Ok(Err(error)) => tracing::debug!("{error}"),
+            Err(_) => {}
         }
     }
 }

@@ -59,7 +59,9 @@ impl Cluster for Live {
         self.age = None;
         // An act that is refused found something else than was observed.
         let (kept, list) = (self.kept.take(), self.lately.list.take());
+        self.k8s.set_acting(true);
         let done = self.act_as_expected(act).await;
+        self.k8s.set_acting(false);
         self.failed.note(act.osd(), done.is_ok());
         done?;
         self.kept = kept.filter(|_| act.keeps_observation());

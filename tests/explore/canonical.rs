@@ -273,7 +273,7 @@ fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     if let Some(order) = &mut run.fence_order {
         order.since = DateTime::UNIX_EPOCH;
     }
-    if let Some(skipping) = &mut run.skipping {
+    for skipping in [&mut run.skipping, &mut run.waiting_for_node].into_iter().flatten() {
         skipping.since = passed(now, skipping.since);
     }
     if let Some(tried) = &mut run.tried {

@@ -115,9 +115,9 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
 }
 
 fn hash_emptying(empty: &Emptying, now: DateTime<Utc>, hasher: &mut impl Hasher) {
-    let Emptying { pgs, bytes, intended_at, out_since, least, least_pgs, emptied_at } = empty;
+    let Emptying { pgs, bytes, intended_at, out_since, least, least_pgs, emptied_at, went_down_at } = empty;
     (pgs, bytes, least_pgs, least.map(|(bytes, at)| (bytes, passed(now, at)))).hash(hasher);
-    [intended_at, out_since, emptied_at].map(|at| at.map(|at| passed(now, at))).hash(hasher);
+    [intended_at, out_since, emptied_at, went_down_at].map(|at| at.map(|at| passed(now, at))).hash(hasher);
 }
 
 fn hash_work(work: &NodeWork, hasher: &mut impl Hasher) {

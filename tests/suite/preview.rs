@@ -10,11 +10,12 @@ use osd_migrate::domain::estimate::Rate;
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::ledger::{FormerPdb, Ledger, ScaledOperator};
 use osd_migrate::domain::next::Wait;
-use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases, Runner};
+use osd_migrate::domain::observation::{Control, ControlKind, Emptiable, OkToStop, Releases, Runner};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::plan::Disks;
 use osd_migrate::domain::policy::Empty;
 use osd_migrate::domain::preview::{self, Line, Now};
+use osd_migrate::domain::removal::RemovalRequest;
 use osd_migrate::layout::Width;
 use osd_migrate::report::{Event, Said};
 use osd_migrate::show::{self, Plan, PlanDetail, Status};
@@ -153,6 +154,14 @@ fn preview_next_is_the_osd_that_the_run_starts() {
         |w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]),
         |w| w.seen.kube.declaration.confirmed = false,
         |w| w.seen.kube.nodes.get_mut(&crate::support::build::node_of(BY_HAND)).unwrap().cordoned = true,
+        // A removal waits, and keeps no migration from beginning.
+        |w| {
+            w.policy.removals = true;
+            let request = RemovalRequest::of(w.slot(OsdId(1)).fsid.unwrap());
+            w.seen.kube.requests.removals.insert(OsdId(1), request);
+            w.seen.ceph.emptiable.insert(OsdId(1), Emptiable::Yes { moved_bytes: 0, fullest: None });
+            w.seen.ceph.flags.insert("norebalance".to_owned());
+        },
     ] {
         let world = World::new().with(change);
         let next: Vec<_> =

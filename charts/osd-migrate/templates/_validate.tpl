@@ -99,7 +99,7 @@ validation.enabled: it is true, and this is Kubernetes {{ .Capabilities.KubeVers
 {{- end }}
 {{- end }}
 {{- range $index, $variable := .Values.extraEnv }}
-{{- include "osd-migrate.wrong" (list (printf "extraEnv[%d].name" $index) $variable.name "^[-._a-zA-Z][-._a-zA-Z0-9]*$" "is not the name of an environment variable. Write for example HTTPS_PROXY" true) }}
+{{- include "osd-migrate.wrong" (list (printf "extraEnv[%d].name" $index) $variable.name "^[-._a-zA-Z][-._a-zA-Z0-9]*$" "is not the name of an environment variable. Write for example OTEL_SERVICE_NAME" true) }}
 {{- if regexMatch "^(POD_NAME|POD_NAMESPACE|POD_UID|RUST_LOG|OSD_MIGRATE_.*)$" $variable.name }}
 extraEnv[{{ $index }}].name: the chart sets {{ $variable.name }} itself. Use the value that sets it: log for RUST_LOG; cluster, operatorNamespace, ceph.secretName and run.cephTimeout for OSD_MIGRATE_...
 {{- end }}

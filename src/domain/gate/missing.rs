@@ -18,7 +18,7 @@ const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creati
 /// States that end without help: merges, repairs, log recovery.
 ///
 /// They end within seconds, or with a recovery of recent writes. A PG in these states that has its replicas
-/// is not missing any, but it does not allow a wipe either.
+/// is not missing any, but it does not allow a wipe either, except for a repair elsewhere.
 const ENDING: [&str; 7] =
     ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
 

@@ -27,6 +27,9 @@ pub struct Emptying {
     pub least_pgs: Option<u64>,
     /// When it was first observed without any PG.
     pub emptied_at: Option<DateTime<Utc>>,
+    /// When it was first observed as down before its stop; none while it is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub went_down_at: Option<DateTime<Utc>>,
 }
 
 impl Emptying {

@@ -103,7 +103,7 @@ pub struct Record {
     pub down_since: Option<DateTime<Utc>>,
     /// Its `noout` was lifted while it was down: Ceph may heal without it. The flag is not set again.
     pub noout_lifted: bool,
-    /// Since when a gate blocks the OSD between the intent and the stop.
+    /// Since when a gate blocks the stop of the OSD, or, once it is up and marked out, its end.
     pub blocked_since: Option<DateTime<Utc>>,
     /// Time of the last save of the record. None in data of earlier versions.
     pub saved_at: Option<DateTime<Utc>>,
@@ -208,7 +208,7 @@ impl Record {
         let empty = self.empty.get_or_insert_default();
         empty.intended_at.get_or_insert(at);
         empty.out_since.get_or_insert(at);
-        (empty.least, empty.emptied_at) = (Some((0, at)), Some(at));
+        (empty.least, empty.emptied_at, empty.went_down_at) = (Some((0, at)), Some(at), None);
     }
 
     /// Returns whether no data is placed on the OSD any more, by the way in which the record empties it:

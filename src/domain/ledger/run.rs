@@ -52,6 +52,10 @@ pub struct Run {
     /// Since when a Job waits only for OSDs blocked by their own state. Reset when work on an OSD starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipping: Option<Skipping>,
+    /// Since when a Job waits for a node on which a PVC is to become an OSD. Reset when work on an OSD
+    /// starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for_node: Option<Skipping>,
     /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,

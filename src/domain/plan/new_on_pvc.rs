@@ -5,14 +5,16 @@
 
 use std::collections::BTreeSet;
 
+use chrono::TimeDelta;
+
 use super::new_osd::{self, lowest_absent};
 use super::record::{self, Begun};
-use super::rest::{Rest, note_skipping, skipping_for};
+use super::rest::Rest;
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, Record, RecordedPvc, Strategy};
-use crate::domain::next::{Next, Wait};
+use crate::domain::ledger::{MAX_OPEN, Record, RecordedPvc, Skipping, Strategy};
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot, SlotState};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
@@ -30,9 +32,10 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             None => return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView))),
             Some(reason) => {
                 let node = available.node.clone();
-                let is_of_node = gate::of_node_and_rook(&node, view.seen) != Gate::Open;
-                match skipping_for(view).filter(|_| is_of_node) {
-                    None if is_of_node => return Some(note_skipping(view)),
+                let is_of_node =
+                    gate::begin(view) == Gate::Open && gate::of_node_and_rook(&node, view.seen) != Gate::Open;
+                match waiting_for_node(view).filter(|_| is_of_node) {
+                    None if is_of_node => return Some(note_waiting_for_node(view)),
                     Some(time) if time >= view.policy.limits.skip_after => {
                         let pvc = &available.pvcs.data;
                         rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
@@ -45,6 +48,19 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
         }
     }
     None
+}
+
+/// Returns for how long this Job has waited for a node, if that is saved.
+fn waiting_for_node(view: View<'_>) -> Option<TimeDelta> {
+    let known = view.ledger.run.waiting_for_node.as_ref().filter(|known| known.job == view.policy.run)?;
+    Some(view.seen.at - known.since)
+}
+
+/// Saves since when this Job waits for a node: a restarted pod would begin again.
+fn note_waiting_for_node(view: View<'_>) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.run.waiting_for_node = Some(Skipping { job: view.policy.run.clone(), since: view.seen.at });
+    Next::Save { ledger, osd: None, why: Saving::Skipping }
 }
 
 fn why_not_now(available: &AvailablePvcs, view: View<'_>) -> Option<Reason> {

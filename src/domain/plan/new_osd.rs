@@ -74,7 +74,8 @@ pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
 /// A destroyed slot of its host comes first, unless a Deployment says that its OSD is of another node, and
 /// among these the slot that the disk's tombstone names. Otherwise the disk gets the lowest unused id.
 ///
-/// The new OSD keeps the device class of the slot, so a disk of another kind does not get it.
+/// The new OSD keeps the device class of the slot, so a disk of another kind does not get it, unless its own
+/// tombstone names the slot.
 ///
 /// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
 fn id_for<'a>(
@@ -84,6 +85,7 @@ fn id_for<'a>(
     view: View<'a>,
 ) -> (OsdId, Option<&'a Slot>) {
     let host = provision::location(node_object, &view.seen.kube.declaration.storage).remove("host");
+    let named = available.tombstone.as_ref().map(|(osd, ..)| *osd);
     let is_ours = |osd: &OsdId, slot: &Slot| {
         let at_home = slot.crush.as_ref().is_some_and(|item| item.host() == host.as_ref());
         // Without a Deployment, the place in CRUSH alone says where the OSD was.
@@ -97,11 +99,10 @@ fn id_for<'a>(
             && !slot.up
             && at_home
             && was_run_here
-            && fits_class(available, slot)
+            && (named == Some(*osd) || fits_class(available, slot))
             && !view.ledger.records.contains_key(osd)
     };
     let slots = &view.seen.ceph.slots;
-    let named = available.tombstone.as_ref().map(|(osd, ..)| *osd);
     let available =
         |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
     let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));

@@ -84,6 +84,6 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
     };
     let mut ledger = view.ledger.with(record);
     ledger.run.serial = serial;
-    ledger.run.skipping = None;
+    (ledger.run.skipping, ledger.run.waiting_for_node) = (None, None);
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
 }

@@ -163,8 +163,9 @@ pub fn previews(
             (true, Gate::Open, Some(before)) => Gate::Shut(Reason::Queued { osd: before }),
             (true, Gate::Open, None) => {
                 let gate = gate::first_of([all.clone(), finds_place(osd, &request, view)]);
-                // A run asks about this OSD before the others. One that can't be emptied holds up no other.
-                first = (!is_final(&gate)).then_some(osd);
+                // A run asks about this OSD before the others. One that can't be emptied holds up no other,
+                // and neither does one whose removal must wait.
+                first = (all == Gate::Open && !is_final(&gate)).then_some(osd);
                 gate
             }
             (true, gate, _) => gate,

@@ -129,15 +129,15 @@ impl Step<'_> {
                 self.record.stop_reverted.as_deref().unwrap_or("no reason is known")
             ));
         }
-        if let Some(wait) = self.rests_after_revert() {
-            return Next::Wait(wait);
-        }
-        if let Some(first) = self.leaves_after().or_else(|| self.stopping_beside()) {
-            return Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
+        let first = self.leaves_after().or_else(|| self.stopping_beside());
+        let queued = first.map(|osd| Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd } });
+        if let Some(wait) = self.rests_after_revert().or(queued) {
+            let unblocked = || self.unblocked().filter(|_| self.record.stop_intended_at.is_none());
+            return self.up_again().or_else(unblocked).unwrap_or(Next::Wait(wait));
         }
         let admitted =
             if self.facts.removal { Gate::Open } else { gate::admitted(self.record.osd, self.view.seen) };
-        if let Some(next) = self.give_up_unadmitted(&admitted) {
+        if let Some(next) = self.up_again().or_else(|| self.give_up_unadmitted(&admitted)) {
             return next;
         }
         let accepted = self.accepted();

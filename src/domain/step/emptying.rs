@@ -201,9 +201,8 @@ impl Step<'_> {
         let pgs = gate::pgs_of(osd, self.view.seen);
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
         let is_blocked = elsewhere.is_some() && gate::held(self.view) == Gate::Open;
-        if self.record.blocked_since.is_some() && !is_blocked {
-            // It was down for a while, or a PG lacked a replica.
-            return self.save(Saving::Up, |record| record.blocked_since = None);
+        if let Some(next) = self.up_again().or_else(|| self.unblocked().filter(|_| !is_blocked)) {
+            return next;
         }
         let bytes = self.bytes_left(&pgs);
         if pgs.is_empty() && empty.emptied_at.is_none() {
@@ -309,8 +308,11 @@ impl Step<'_> {
         }
         let osd: OsdId = self.record.osd;
         let now = self.view.seen.at;
-        Some(match self.record.blocked_since {
-            None => self.save(Saving::Blocked, |record| record.blocked_since = Some(now)),
+        let down_since = self.record.empty.as_ref().and_then(|empty| empty.went_down_at);
+        Some(match down_since {
+            None => self.save(Saving::Blocked, |record| {
+                change(record.empty.as_mut(), |empty| empty.went_down_at = Some(now));
+            }),
             Some(since) if now - since < self.view.policy.limits.start => {
                 Next::Wait(Wait::NotOurStop { osd })
             }

@@ -19,7 +19,7 @@ impl Step<'_> {
     pub(super) fn mark_in_first(&self) -> Option<Next> {
         if !marked_out::is_marked_out(self.record, self.view) {
             let serves = self.view.slot(self.record.osd).is_some_and(|slot| slot.up && slot.is_in);
-            return (serves && self.record.is_marked_out()).then(|| self.restore_upmaps()).flatten();
+            return serves.then(|| self.restore_upmaps()).flatten();
         }
         let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
         if !is_up {

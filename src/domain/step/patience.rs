@@ -42,6 +42,22 @@ impl Step<'_> {
         })
     }
 
+    /// Saves that an OSD that was down while it was emptied is up; `None` if it was not.
+    pub(super) fn up_again(&self) -> Option<Next> {
+        self.record.empty.as_ref()?.went_down_at.filter(|_| self.facts.up)?;
+        Some(self.save(Saving::Up, |record| {
+            if let Some(empty) = &mut record.empty {
+                empty.went_down_at = None;
+            }
+        }))
+    }
+
+    /// Saves that no gate of its stop blocks an empty OSD any more; `None` if none did.
+    pub(super) fn unblocked(&self) -> Option<Next> {
+        self.record.blocked_since.filter(|_| self.record.is_marked_out())?;
+        Some(self.save(Saving::Up, |record| record.blocked_since = None))
+    }
+
     /// Saves since when a gate of the stop of an empty OSD is not open, and then does what follows.
     pub(super) fn noting_blocked(&self, next: Next) -> Next {
         if self.record.blocked_since.is_some() {

@@ -55,7 +55,9 @@ impl Step<'_> {
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            None if self.record.is_marked_out() && self.record.stop_intended_at.is_none() => {
+            None if self.record.is_marked_out()
+                && self.record.stop_intended_at.is_none_or(|at| self.is_settled(at)) =>
+            {
                 self.down_while_emptied().unwrap_or_else(|| self.withdraw())
             }
             // A Stop of osd-migrate may still be on its way.
@@ -73,8 +75,11 @@ impl Step<'_> {
 
     fn came_up(&self) -> Next {
         let up_seen = self.up_seen();
+        // While nothing could be observed, the run has lifted it without a save.
+        let is_lifted = self.down_for() >= self.view.policy.limits.noout;
         self.save(Saving::Up, |record| {
             record.down_since = None;
+            record.noout_lifted |= is_lifted;
             record.up_seen = up_seen.or(record.up_seen);
         })
     }

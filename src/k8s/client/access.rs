@@ -1,7 +1,7 @@
 //! Access to the API server, for the namespace of one CephCluster.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -71,6 +71,7 @@ pub struct K8s {
     pub(in crate::k8s) server: Arc<Server>,
     read_limit: Duration,
     write_limit: Duration,
+    is_acting: AtomicBool,
     requests: AtomicU64,
     pub(in crate::k8s) changes: Arc<Changes>,
     /// Version of the ledger that was loaded last: the present decisions are based on it.
@@ -118,6 +119,7 @@ impl K8s {
             server: Arc::new(Server::in_cluster("https://kubernetes.default.svc", "default")),
             read_limit: READ_LIMIT,
             write_limit: WRITE_LIMIT,
+            is_acting: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             changes: Arc::default(),
             decided_by: Mutex::new(None),
@@ -144,6 +146,15 @@ impl K8s {
     pub fn with_call_limit(mut self, limit: Duration) -> Self {
         (self.read_limit, self.write_limit) = (limit, limit);
         self
+    }
+
+    /// Notes that an act begins, or has ended: within it, no read is repeated.
+    pub fn set_acting(&self, is_acting: bool) {
+        self.is_acting.store(is_acting, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_acting(&self) -> bool {
+        self.is_acting.load(Ordering::Relaxed)
     }
 
     /// Returns the time limit of a call.

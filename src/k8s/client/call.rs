@@ -66,7 +66,7 @@ impl Call {
 
     /// Returns whether the call may change something.
     pub(super) fn is_write(&self) -> bool {
-        !["get", "list"].contains(&self.verb)
+        !["get", "list", "watch"].contains(&self.verb)
     }
 
     /// Returns the end of the advice after a missing answer: a write may also wait for a webhook.

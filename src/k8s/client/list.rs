@@ -26,13 +26,16 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     /// Sends a read, and repeats it a few times while the server has too many requests.
+    ///
+    /// Within an act it is not repeated: what Ceph answered right before would be too old for the write.
     pub(super) async fn read<T, F: Future<Output = kube::Result<T>>>(
         &self,
         call: Call,
         mut request: impl FnMut() -> F,
     ) -> Result<T, K8sError> {
         let read = || self.answer(call.clone(), request());
-        read.retry(pauses()).when(K8sError::is_overload).await
+        let is_repeated = |error: &K8sError| error.is_overload() && !self.k8s.is_acting();
+        read.retry(pauses()).when(is_repeated).await
     }
 
     /// Reads all objects that a label selector selects, page by page, and returns their results of `project`.

@@ -63,6 +63,15 @@ async fn read_is_repeated_while_the_server_has_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn read_within_an_act_is_not_repeated() {
+    let (k8s, handle) = served();
+    tokio::spawn(answer(handle, 1, 429));
+    k8s.set_acting(true);
+    let refused = k8s.kind::<ConfigMap>().get("x").await.unwrap_err();
+    assert!(refused.is_transient() && k8s.requests() == 1, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn write_that_the_server_has_no_time_for_is_not_repeated() {
     let (k8s, handle) = served();
     tokio::spawn(answer(handle, 1, 429));

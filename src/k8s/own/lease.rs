@@ -23,7 +23,7 @@ pub const LEASE: &str = "osd-migrate";
 
 /// Time without a renewal after which the holder is asked to end.
 ///
-/// It is long compared with the limit of one call, and short enough for a person to wait.
+/// It is long compared with the limit of a renewal, and short enough for a person to wait.
 const LASTS: TimeDelta = TimeDelta::seconds(60);
 
 /// Time without a renewal after which the Lease of a pod that is being deleted is taken over, although

@@ -50,7 +50,7 @@ impl K8s {
             Err(error) => return Err(error),
         };
         let namespace = self.namespace().to_owned();
-        // Once it was read, another CephCluster that somebody creates beside it does not matter.
+        // Once it was read, another CephCluster that is created beside it does not matter.
         let name = self.place.cluster.as_ref().or_else(|| self.cluster_name.get()).cloned();
         if let Some(name) = &name {
             found.retain(|c| c.metadata.name.as_ref() == Some(name));

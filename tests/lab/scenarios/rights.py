@@ -9,7 +9,8 @@ PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 UNSEEN = {
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "needed only if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
     ("osd-migrate-preflight", "list", "", "persistentvolumeclaims"): "needed only if an OSD is on a PVC",
-    ("osd-migrate-preflight", "list", "", "persistentvolumes"): "needed only if a run's inventory of disks exists at that moment",
+    ("osd-migrate-preflight", "get", "", "persistentvolumes"): "needed only if an OSD is on a PVC",
+    ("osd-migrate-preflight", "list", "", "persistentvolumes"): "needed only if many OSDs are on PVCs, or a run's inventory of disks exists",
 }
 ONLY_FULL = {
     ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is deleted",

@@ -52,3 +52,14 @@ fn pg_without_a_replica_elsewhere_gives_up_an_empty_osd_after_15_minutes() {
     check!(shut.clone().minutes_later(14).plan(), Next::Wait(Wait::Emptying { elsewhere: Some(_), .. }));
     assert_eq!(word(&shut.minutes_later(15).plan()), Some("not-emptied"));
 }
+
+#[test]
+fn empty_osd_that_a_gate_blocked_may_restart() {
+    // Its node is cordoned, and reboots after half an hour.
+    let blocked = emptied().with(cordoned).saved("blocked").minutes_later(30);
+    let down = blocked.down(OSD).saved("blocked");
+    check!(down.clone().minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+    assert_eq!(word(&down.clone().minutes_later(15).plan()), Some("quarantine"));
+    let up = down.minutes_later(12).up(OSD).saved("up");
+    check!(up.minutes_later(1).plan(), Next::Wait(Wait::Gate { reason: Reason::NodeCordoned { .. }, .. }));
+}
