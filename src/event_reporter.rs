@@ -10,7 +10,9 @@ use crate::domain::ledger::{NodeStatus, Record};
 use crate::domain::next::Saving;
 use crate::domain::stage::Stage;
 use crate::k8s::{About, EventType, K8s, Own};
-use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, stalled, standing};
+use crate::kube_events::{
+    DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, halted, kube_event, stalled, standing,
+};
 use crate::live::now;
 use crate::ports::Failure;
 use crate::report::{
@@ -37,6 +39,8 @@ pub struct EventReporter {
     repeats: Repeats,
     stalls: Stalls,
     news: News,
+    /// Acts that failed: they must not make a wait new that they alternate with.
+    failures: News,
     written_at: DateTime<Utc>,
     progress: RunProgress,
     cluster_status: Option<ClusterStatusWriter>,
@@ -60,6 +64,7 @@ impl EventReporter {
             repeats: Repeats::default(),
             stalls: Stalls::default(),
             news: News::default(),
+            failures: News::default(),
             written_at: DateTime::UNIX_EPOCH,
             progress: RunProgress::of_job(own.map_or("", |own| own.job_uid.as_str()), None),
             cluster_status: None,
@@ -95,9 +100,17 @@ impl EventReporter {
         self
     }
 
-    /// Ends metrics and traces, after a run that ended by itself or by an error that needs a person.
-    pub async fn end_telemetry(&mut self, error: Option<&str>) {
-        self.telemetry.end(error, &self.progress, now()).await;
+    /// Ends the reports, after a run that ended by itself or by an error that needs a person.
+    ///
+    /// The last event of a run has its end, an error has none.
+    pub async fn end(&mut self, error: Option<&str>) {
+        let now = now();
+        if let Some(error) = error {
+            let text = self.k8s.names().complete(error);
+            self.store_status(Said::of(&Event::Blind(&text), &text, now, now)).await;
+            self.publish(&halted(&text), now).await;
+        }
+        self.telemetry.end(error, &self.progress, now).await;
     }
 
     /// Returns whether this run has done or saved anything.
@@ -201,8 +214,11 @@ impl Reporter for EventReporter {
             tracing::debug!(osd, phase, code, "{text}");
             return;
         }
-        let repeats = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
-        let is_due = self.news.is_due(&text, matches!(event, Event::Waiting { .. }), now);
+        let (has_failed, waits_now) =
+            (matches!(event, Event::NotDone { .. }), matches!(event, Event::Waiting { .. }));
+        let repeats = has_failed || waits_now || matches!(event, Event::Lease(_) | Event::Blind(_));
+        let news = if has_failed { &mut self.failures } else { &mut self.news };
+        let is_due = news.is_due(&text, waits_now, now);
         if !repeats || is_due {
             if is_warning(&event) {
                 tracing::warn!(osd, phase, code, "{text}");

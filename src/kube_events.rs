@@ -87,7 +87,6 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
 fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
     Some(match why {
         Saving::Record => (EventType::Normal, OSD_RECORDED),
-        Saving::MarkedOut => (EventType::Normal, OSD_MARKED_OUT),
         Saving::New => (EventType::Normal, OSD_PREPARED),
         // Records that are given up are closed too. This event is only for records whose OSD is done.
         Saving::Closing => (EventType::Normal, OSD_MIGRATED),
@@ -101,6 +100,7 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::NotAdmitted { .. }
         | Saving::NotEmptied { .. }
         | Saving::Emptying
+        | Saving::MarkedOut
         | Saving::EmptyingProgress { .. }
         | Saving::EmptyingHeldUp { .. }
         | Saving::Emptied
@@ -147,6 +147,9 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
 fn of_act(act: &Act) -> Option<(EventType, &'static str)> {
     match act {
         Act::Kube(KubeAct::Stop { .. }) => Some((EventType::Normal, OSD_STOPPED)),
+        Act::Ceph(CephAct::MarkOut { .. } | CephAct::DropWeight { .. }) => {
+            Some((EventType::Normal, OSD_MARKED_OUT))
+        }
         Act::Ceph(CephAct::Destroy { .. }) => Some((EventType::Normal, OSD_DESTROYED)),
         Act::Kube(KubeAct::ScaleOperator { .. }) => Some((EventType::Normal, OPERATOR_SCALED)),
         _ => None,
@@ -177,6 +180,11 @@ pub fn standing(text: &str, ledger: &Ledger) -> Vec<KubeEvent> {
     [progressed].into_iter().chain(quarantined).collect()
 }
 
+/// Returns the event about a run that an error ended.
+pub fn halted(text: &str) -> KubeEvent {
+    KubeEvent { kind: EventType::Warning, reason: MIGRATION_HALTED, note: text.to_owned() }
+}
+
 /// Returns the event about a stall.
 pub fn stalled(text: &str) -> KubeEvent {
     KubeEvent { kind: EventType::Warning, reason: MIGRATION_STALLED, note: text.to_owned() }
@@ -185,7 +193,23 @@ pub fn stalled(text: &str) -> KubeEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::osd::OsdId;
+    use crate::domain::inspection::RecordId;
+    use crate::domain::osd::{Epoch, OsdId};
+    use crate::domain::policy::Accepted;
+
+    #[test]
+    fn osd_that_is_marked_out_is_an_event_and_no_detail() {
+        let act = Act::Ceph(CephAct::MarkOut {
+            osd: OsdId(5),
+            fsid: "6a9f5b1e-0000-4000-8000-000000000005".parse().unwrap(),
+            up_from: Epoch(7),
+            record: RecordId("r".to_owned()),
+            accepted: Accepted::default(),
+        });
+        let event = Event::Done(&act);
+        assert_eq!(kube_event(&event).unwrap().reason, OSD_MARKED_OUT);
+        assert!(!event.is_detail());
+    }
 
     #[test]
     fn event_reasons_are_unique_and_in_the_past_tense() {

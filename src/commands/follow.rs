@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
+use chrono::{DateTime, FixedOffset};
 use futures_util::StreamExt;
 
 use crate::commands::print::print_log;
@@ -23,6 +24,9 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// restart.
 const FAILED_READS: u32 = 300;
 
+/// Number of reads without a pod after which that is reported: a quota or a policy may refuse it.
+const READS_WITHOUT_POD: u32 = 30;
+
 /// Exit codes after which the Job creates no other pod (`podFailurePolicy` of the chart).
 const FINAL: [i32; 6] = [0, 2, 3, 10, 11, 12];
 
@@ -34,11 +38,45 @@ pub(super) struct Follower<'a> {
     patience: Option<u32>,
     /// Pods whose log was read to its end.
     read: BTreeSet<String>,
-    /// Time of the last line, as the server wrote it.
-    last: Option<String>,
+    /// Last lines that were printed.
+    last: Option<Last>,
     /// Reason why a pod does not start, and for how many reads.
     trouble: Option<(String, u32)>,
+    /// Reads in a row in which the Job has no pod.
+    without_pod: u32,
     failed_reads: u32,
+}
+
+/// Lines of a pod that have the time of its last line.
+///
+/// Runtimes of containers write all lines that they read at once with one time.
+#[derive(Debug, Clone)]
+struct Last {
+    pod: String,
+    at: DateTime<FixedOffset>,
+    lines: usize,
+}
+
+impl Last {
+    /// Adds a line, and returns whether it is new. `known` are the last lines before the log was opened again,
+    /// and `repeated` the lines of that time since.
+    fn is_new(
+        last: &mut Option<Self>,
+        (pod, at): (&str, DateTime<FixedOffset>),
+        (known, repeated): (Option<&Self>, &mut usize),
+    ) -> bool {
+        if let Some(known) = known {
+            *repeated += usize::from(at == known.at);
+            if at < known.at || (at == known.at && *repeated <= known.lines) {
+                return false;
+            }
+        }
+        match last.as_mut().filter(|last| last.pod == pod && last.at == at) {
+            Some(last) => last.lines += 1,
+            None => *last = Some(Self { pod: pod.to_owned(), at, lines: 1 }),
+        }
+        true
+    }
 }
 
 /// Next step of the follower.
@@ -63,7 +101,8 @@ impl<'a> Follower<'a> {
     /// if `only_looks`.
     pub(super) fn new(k8s: &'a K8s, job: &'a CommandJob, only_looks: bool) -> Self {
         let (read, last, trouble) = (BTreeSet::new(), None, None);
-        Self { k8s, job, patience: only_looks.then_some(120), read, last, trouble, failed_reads: 0 }
+        let patience = only_looks.then_some(120);
+        Self { k8s, job, patience, read, last, trouble, without_pod: 0, failed_reads: 0 }
     }
 
     /// Prints the log until the Job has ended.
@@ -95,6 +134,11 @@ impl<'a> Follower<'a> {
                     tracing::error!("{}", self.gives_up());
                     return Exit::TryAgain;
                 }
+                Step::AwaitPod if state.pods.is_empty() => {
+                    if self.lacks_pod() {
+                        return Exit::TryAgain;
+                    }
+                }
                 Step::Await(_) | Step::AwaitPod => {}
                 Step::End(exit) => return exit,
             }
@@ -109,7 +153,9 @@ impl<'a> Follower<'a> {
     async fn read_log(&mut self, pod: &str) -> Result<(), Exit> {
         let ended = matches!(self.k8s.job_state(self.job).await,
             Ok(Some(state)) if state.pods.iter().any(|seen| seen.name == pod && seen.has_ended));
-        let opened = tokio::time::timeout(SILENCE, self.k8s.follow_log(pod, self.last.as_deref())).await;
+        let known = self.last.clone().filter(|last| last.pod == pod);
+        let since = known.as_ref().map(|last| last.at.to_rfc3339());
+        let opened = tokio::time::timeout(SILENCE, self.k8s.follow_log(pod, since.as_deref())).await;
         let lines = match opened {
             Ok(Ok(lines)) => lines,
             Ok(Err(error)) => {
@@ -122,12 +168,13 @@ impl<'a> Follower<'a> {
             }
             Err(_) => return Ok(()),
         };
-        let mut lines = pin!(lines);
+        let (mut lines, mut repeated) = (pin!(lines), 0);
         while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
             let (time, text) = line.split_once(' ').unwrap_or((&line, ""));
-            if self.last.as_deref().is_none_or(|last| time > last) {
+            let at = DateTime::parse_from_rfc3339(time);
+            let known = (known.as_ref(), &mut repeated);
+            if at.is_err() || at.is_ok_and(|at| Last::is_new(&mut self.last, (pod, at), known)) {
                 print_log(text)?;
-                self.last = Some(time.to_owned());
             }
         }
         if ended {
@@ -151,6 +198,21 @@ impl<'a> Follower<'a> {
             self.trouble = Some((trouble.clone(), 0));
             false
         }
+    }
+
+    /// Counts a read in which the Job has no pod, reports it once, and returns whether it lasts for too long.
+    fn lacks_pod(&mut self) -> bool {
+        self.without_pod = self.without_pod.saturating_add(1);
+        let (name, namespace) = (&self.job.name, self.k8s.namespace());
+        let text = format!("Job {name} has no pod yet. See: kubectl -n {namespace} describe job {name}");
+        if self.patience.is_some_and(|patience| self.without_pod > patience) {
+            tracing::error!("{text}");
+            return true;
+        }
+        if self.without_pod == READS_WITHOUT_POD {
+            tracing::warn!("{text}");
+        }
+        false
     }
 
     fn gives_up(&self) -> String {

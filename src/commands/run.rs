@@ -82,7 +82,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     };
     // A pod that is to be tried again, or that leaves the work to another, does not end the run.
     if exit != Exit::TryAgain && !left_to_other {
-        ports.audience.end_telemetry(error.as_deref()).await;
+        ports.audience.end(error.as_deref()).await;
     }
     exit
 }

@@ -76,26 +76,29 @@ pub(super) async fn status(k8s: Arc<K8s>, args: &StatusArgs) -> Exit {
 /// An error is shown in its place: the next read may succeed.
 async fn watch(k8s: &Arc<K8s>) -> Exit {
     let screen = std::io::stdout().is_terminal().then(screen);
-    let (mut last, mut pauses) = (String::new(), 0);
+    let (mut last, mut printed, mut pauses) = (String::new(), String::new(), 0);
     loop {
         let Shown { text, moved } = match shown(k8s, StatusOutput::Table).await {
-            Ok(shown) => shown,
-            Err(exit) if last.is_empty() => return exit,
-            Err(_) => {
-                let text = format!("{last}\n(the API server did not answer; trying again)");
-                Shown { text, moved: None }
+            Ok(shown) => {
+                last.clone_from(&shown.text);
+                shown
             }
+            Err(exit) if last.is_empty() => return exit,
+            Err(_) => Shown {
+                text: format!("{last}\n(it cannot be read at the moment; trying again)"),
+                moved: None,
+            },
         };
         match &screen {
             Some(screen) => draw(screen, &text, moved),
-            None if pauses == 0 && text != last => {
+            None if pauses == 0 && text != printed => {
                 if let Err(exit) = print(&text) {
                     return exit;
                 }
+                printed = text;
             }
             None => {}
         }
-        last = text;
         pauses = (pauses + 1) % PAUSES_A_LINE;
         pause(PAUSE).await;
     }

@@ -70,7 +70,8 @@ impl RunProgress {
                 self.pace.is_done(*osd, now - began, now);
                 self.counted_at = None;
                 let (done, took) = (self.pace.done, time(now - began));
-                let total = done + self.pace.queue.osds + self.pace.queue.quarantined;
+                let others = ledger.in_flight().filter(|record| !record.closing).count() as u64;
+                let total = done + self.pace.queue.osds + others + self.pace.queue.quarantined;
                 Some(format!("{done} of {total} OSDs; {took}{}", bytes.unwrap_or_default()))
             }
             Event::Saved { .. }

@@ -1,6 +1,5 @@
 //! Progress of a run in `status`.
 
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::domain::pace::{Backfill, RunPace, Span};
@@ -8,8 +7,11 @@ use crate::domain::units::size;
 use crate::report::{Said, backfill_text, moving};
 
 /// Returns the progress of all OSDs in one line, and that of the backfill or emptying in another.
-pub(super) fn progress_lines(said: Option<&Said>, now: DateTime<Utc>) -> Vec<String> {
-    let Some(Said { pace: Some(pace), stall, .. }) = said else { return Vec::new() };
+///
+/// It is that of the last message: if no run is at work, what has moved since is not known.
+pub(super) fn progress_lines(said: Option<&Said>) -> Vec<String> {
+    let Some(Said { pace: Some(pace), stall, at: now, .. }) = said else { return Vec::new() };
+    let now = *now;
     let progress = pace.progress(now);
     let queue = pace.queue;
     let total = pace.done + queue.osds + queue.in_progress + queue.quarantined;
@@ -44,8 +46,8 @@ fn moving_osds(pace: &RunPace) -> String {
 }
 
 /// Returns the progress for programs.
-pub(super) fn progress_json(said: &Said, now: DateTime<Utc>) -> Option<Value> {
-    let pace = said.pace.as_ref()?;
+pub(super) fn progress_json(said: &Said) -> Option<Value> {
+    let (pace, now) = (said.pace.as_ref()?, said.at);
     let progress = pace.progress(now);
     let span = |span: Span| json!({ "shortestSeconds": span.shortest.num_seconds(), "longestSeconds": span.longest.num_seconds() });
     let stalled = progress.stalled.map(|(_, osd)| osd);

@@ -53,7 +53,7 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
     let ledger = status.ledger;
     let mut parts = vec![status.names.cluster_line()];
     parts.extend(runner_line(status));
-    parts.extend(progress_lines(status.said, status.now));
+    parts.extend(progress_lines(status.said));
     if ledger.records.is_empty() {
         parts.push("No OSD is in progress.".to_owned());
     } else {
@@ -206,7 +206,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
         "operator": operator,
         "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
         "control": control,
-        "progress": status.said.and_then(|said| progress_json(said, status.now)),
+        "progress": status.said.and_then(progress_json),
         "last": status.said.map(said_json),
     })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::new_osd::{self, lowest_absent};
 use super::record::{self, Begun};
@@ -27,6 +27,7 @@ use crate::domain::view::View;
 /// A node that is not Ready, or on which a Job of Rook hangs, is waited for up to a limit.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let places = allowed(view);
+    let mut is_node_away = false;
     for available in places.iter().filter_map(Place::available) {
         match why_not_now(available, view) {
             None => return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView))),
@@ -34,8 +35,9 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
                 let node = available.node.clone();
                 let is_of_node =
                     gate::begin(view) == Gate::Open && gate::of_node_and_rook(&node, view.seen) != Gate::Open;
+                is_node_away |= is_of_node;
                 match waiting_for_node(view).filter(|_| is_of_node) {
-                    None if is_of_node => return Some(note_waiting_for_node(view)),
+                    None if is_of_node => return Some(save_waiting_for_node(Some(view.seen.at), view)),
                     Some(time) if time >= view.policy.limits.skip_after => {
                         let pvc = &available.pvcs.data;
                         rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
@@ -47,7 +49,8 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             }
         }
     }
-    None
+    let is_back = !is_node_away && gate::begin(view) == Gate::Open && waiting_for_node(view).is_some();
+    is_back.then(|| save_waiting_for_node(None, view))
 }
 
 /// Returns for how long this Job has waited for a node, if that is saved.
@@ -57,9 +60,9 @@ fn waiting_for_node(view: View<'_>) -> Option<TimeDelta> {
 }
 
 /// Saves since when this Job waits for a node: a restarted pod would begin again.
-fn note_waiting_for_node(view: View<'_>) -> Next {
+fn save_waiting_for_node(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
     let mut ledger = view.ledger.clone();
-    ledger.run.waiting_for_node = Some(Skipping { job: view.policy.run.clone(), since: view.seen.at });
+    ledger.run.waiting_for_node = since.map(|since| Skipping { job: view.policy.run.clone(), since });
     Next::Save { ledger, osd: None, why: Saving::Skipping }
 }
 

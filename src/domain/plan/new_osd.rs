@@ -74,8 +74,7 @@ pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
 /// A destroyed slot of its host comes first, unless a Deployment says that its OSD is of another node, and
 /// among these the slot that the disk's tombstone names. Otherwise the disk gets the lowest unused id.
 ///
-/// The new OSD keeps the device class of the slot, so a disk of another kind does not get it, unless its own
-/// tombstone names the slot.
+/// The new OSD keeps the device class of the slot, so a disk of another kind does not get it.
 ///
 /// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
 fn id_for<'a>(
@@ -99,7 +98,7 @@ fn id_for<'a>(
             && !slot.up
             && at_home
             && was_run_here
-            && (named == Some(*osd) || fits_class(available, slot))
+            && fits_class(available, slot, named == Some(*osd))
             && !view.ledger.records.contains_key(osd)
     };
     let slots = &view.seen.ceph.slots;
@@ -113,12 +112,14 @@ fn id_for<'a>(
 /// the kind that the class stands for.
 ///
 /// Only hard disks are distinguished: some clusters call an NVMe `ssd`. A class with another name was given
-/// by its owner, and may stand for any disk.
-fn fits_class(available: &AvailableDisk, slot: &Slot) -> bool {
+/// by its owner, and may stand for any disk, and so may that of the slot which the disk's tombstone names.
+fn fits_class(available: &AvailableDisk, slot: &Slot, is_named: bool) -> bool {
     let kept = slot.crush.as_ref().and_then(|item| item.device_class.as_deref());
     match (kept, available.device_class.as_deref()) {
         (Some(kept), Some(declared)) => kept == declared,
-        (Some(kept @ ("hdd" | "ssd" | "nvme")), None) => (kept == "hdd") == (available.device_type == "hdd"),
+        (Some(kept @ ("hdd" | "ssd" | "nvme")), None) => {
+            is_named || (kept == "hdd") == (available.device_type == "hdd")
+        }
         (Some(_) | None, None) | (None, Some(_)) => true,
     }
 }

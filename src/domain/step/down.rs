@@ -129,11 +129,11 @@ impl Step<'_> {
                 self.record.stop_reverted.as_deref().unwrap_or("no reason is known")
             ));
         }
-        let first = self.leaves_after().or_else(|| self.stopping_beside());
-        let queued = first.map(|osd| Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd } });
-        if let Some(wait) = self.rests_after_revert().or(queued) {
-            let unblocked = || self.unblocked().filter(|_| self.record.stop_intended_at.is_none());
-            return self.up_again().or_else(unblocked).unwrap_or(Next::Wait(wait));
+        if let Some(wait) = self.rests_after_revert() {
+            return self.up_again().unwrap_or(Next::Wait(wait));
+        }
+        if let Some(first) = self.leaves_after().or_else(|| self.stopping_beside()) {
+            return self.queued(first);
         }
         let admitted =
             if self.facts.removal { Gate::Open } else { gate::admitted(self.record.osd, self.view.seen) };

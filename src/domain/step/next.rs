@@ -117,8 +117,8 @@ impl<'a> Step<'a> {
 
     /// Waits before work on the OSD starts: a person's control, or the time of day.
     pub fn held(&self, reason: Reason) -> Next {
-        let cleared = self.record.is_marked_out().then(|| self.clear_stop_intent()).flatten();
-        cleared.unwrap_or(Next::Wait(Wait::Gate { osd: self.record.osd, reason }))
+        let cleared = || self.record.is_marked_out().then(|| self.clear_stop_intent()).flatten();
+        self.up_again().or_else(cleared).unwrap_or(Next::Wait(Wait::Gate { osd: self.record.osd, reason }))
     }
 
     /// Drops PGs saved at Stop that are gone, and reports them.

@@ -4,8 +4,9 @@ use chrono::TimeDelta;
 
 use super::Step;
 use super::emptying::is_moving;
-use crate::domain::gate::{self, Gate};
-use crate::domain::next::{Next, Saving};
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::osd::OsdId;
 
 /// Minutes that an OSD without data waits at least for its stop.
 ///
@@ -56,6 +57,13 @@ impl Step<'_> {
     pub(super) fn unblocked(&self) -> Option<Next> {
         self.record.blocked_since.filter(|_| self.record.is_marked_out())?;
         Some(self.save(Saving::Up, |record| record.blocked_since = None))
+    }
+
+    /// Waits behind another OSD: meanwhile, no gate is asked that could block an empty OSD.
+    pub(super) fn queued(&self, first: OsdId) -> Next {
+        let wait = Next::Wait(Wait::Gate { osd: self.record.osd, reason: Reason::Queued { osd: first } });
+        let unblocked = || self.unblocked().filter(|_| self.record.stop_intended_at.is_none());
+        self.up_again().or_else(unblocked).unwrap_or(wait)
     }
 
     /// Saves since when a gate of the stop of an empty OSD is not open, and then does what follows.

@@ -58,7 +58,9 @@ impl Step<'_> {
             None if self.record.is_marked_out()
                 && self.record.stop_intended_at.is_none_or(|at| self.is_settled(at)) =>
             {
-                self.down_while_emptied().unwrap_or_else(|| self.withdraw())
+                let restored = self.record.stop_intended_at.and_then(|_| self.clear_stop_intent());
+                let waits = || self.down_while_emptied();
+                restored.or_else(waits).unwrap_or_else(|| self.withdraw())
             }
             // A Stop of osd-migrate may still be on its way.
             None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {

@@ -63,3 +63,34 @@ fn empty_osd_that_a_gate_blocked_may_restart() {
     let up = down.minutes_later(12).up(OSD).saved("up");
     check!(up.minutes_later(1).plan(), Next::Wait(Wait::Gate { reason: Reason::NodeCordoned { .. }, .. }));
 }
+
+#[test]
+fn empty_osd_whose_stop_was_reverted_is_given_up_in_time() {
+    let reverted = emptied().with(cordoned).with(|w| {
+        (w.record(OSD).restarts, w.record(OSD).stop_reverted) = (1, Some("a reason".to_owned()));
+        w.record(OSD).saved_at = Some(w.seen.at);
+    });
+    let blocked = reverted.minutes_later(60).saved("blocked");
+    // It rests after each save, and stays blocked meanwhile.
+    check!(blocked.clone().minutes_later(1).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(blocked.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+    assert_eq!(word(&blocked.minutes_later(15).plan()), Some("not-emptied"));
+}
+
+#[test]
+fn empty_osd_that_restarts_twice_in_a_pause_is_not_given_up() {
+    let paused = emptied().with(controlled(ControlKind::Pause));
+    let up = paused.down(OSD).saved("blocked").minutes_later(5).up(OSD).saved("up");
+    check!(up.clone().plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    let again = up.minutes_later(180).down(OSD).saved("blocked");
+    check!(again.minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
+
+#[test]
+fn preparations_of_an_empty_osd_that_goes_down_are_restored() {
+    let intended = emptied().saved("stop").with_flags_set(OSD).down(OSD).minutes_later(2);
+    check!(intended.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
+    let unset = intended.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
+    let cleared = unset.saved("stop-intent-cleared").saved("blocked");
+    check!(cleared.minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
