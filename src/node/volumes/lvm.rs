@@ -28,6 +28,8 @@ pub(super) struct Lv {
     pub(super) name: String,
     /// uuid of the volume; also the name of its dm-crypt mapping, as ceph-volume calls it.
     pub(super) uuid: String,
+    /// uuid of the volume of which this one is a snapshot.
+    origin: Option<String>,
     pub(super) size_bytes: u64,
     /// Tags of osd-migrate.
     pub(super) tags: Vec<String>,
@@ -41,6 +43,16 @@ impl Lv {
     /// Returns `VG/LV`.
     pub(super) fn named(&self) -> String {
         format!("{}/{}", self.group, self.name)
+    }
+
+    /// Returns what forbids the removal of the volume: LVM removes its snapshots together with it.
+    pub(super) fn snapshot(&self, all: &[Self]) -> Option<String> {
+        let of_this = |other: &&Self| other.origin.as_deref() == Some(self.uuid.as_str());
+        let name = all.iter().find(of_this).map(Self::named)?;
+        Some(format!(
+            "{} has the snapshot {name}, which would be removed with it. Remove the snapshot first",
+            self.named()
+        ))
     }
 
     /// Returns the path of the volume's node.
@@ -90,7 +102,7 @@ pub(super) struct Segment {
 
 /// Returns all logical volumes of the node.
 pub(super) async fn volumes() -> Result<Vec<Lv>, NodeError> {
-    let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags";
+    let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags,origin_uuid";
     let report: Report = ask(&["lvs", options]).await?;
     Ok(report.lvs().map(Row::into_lv).collect())
 }
@@ -168,6 +180,7 @@ struct Row {
     lv_uuid: String,
     lv_size: String,
     lv_tags: String,
+    origin_uuid: String,
 }
 
 impl Row {
@@ -210,6 +223,7 @@ impl Row {
             group_uuid: self.vg_uuid,
             name: self.lv_name,
             uuid: self.lv_uuid,
+            origin: Some(self.origin_uuid).filter(|uuid| !uuid.is_empty()),
         }
     }
 }
@@ -261,6 +275,18 @@ mod tests {
         let none: Report =
             serde_json::from_str(r#"{"report": [{"pv": [{"vg_name": "", "vg_tags": ""}]}]}"#).unwrap();
         assert_eq!(none.pvs().map(Row::into_group).find(|group| !group.name.is_empty()), None);
+    }
+
+    #[test]
+    fn volume_with_a_snapshot_is_not_removed() {
+        let text = r#"{"report": [{"lv": [
+            {"vg_name": "vg", "lv_name": "block", "lv_uuid": "a", "origin_uuid": ""},
+            {"vg_name": "vg", "lv_name": "before", "lv_uuid": "b", "origin_uuid": "a"}]}]}"#;
+        let report: Report = serde_json::from_str(text).unwrap();
+        let all: Vec<_> = report.lvs().map(Row::into_lv).collect();
+        let why = all[0].snapshot(&all).unwrap();
+        assert!(why.starts_with("vg/block has the snapshot vg/before"), "{why}");
+        assert_eq!(all[1].snapshot(&all), None);
     }
 
     macro_rules! captured {

@@ -109,6 +109,9 @@ impl Main<'_> {
         if physical.is_spread(&lv.uuid) {
             return other("it spans several disks, which is not supported yet");
         }
+        if let Some(why) = lv.snapshot(self.all) {
+            return other(&why);
+        }
         let names = (request.old, whoami, cluster);
         let (luks, auxiliary) = match self.within(names).await? {
             Within::Proven { luks, auxiliary } => (luks, auxiliary),
@@ -200,7 +203,11 @@ impl Main<'_> {
     async fn auxiliary(&self) -> Result<Result<Vec<Piece>, String>, NodeError> {
         let mut pieces = Vec::new();
         for (role, uuid) in &self.lv.ceph.auxiliary {
-            let place = match self.all.iter().find(|lv| lv.uuid == *uuid) {
+            let found = self.all.iter().find(|lv| lv.uuid == *uuid);
+            if let Some(why) = found.and_then(|lv| lv.snapshot(self.all)) {
+                return Ok(Err(why));
+            }
+            let place = match found {
                 Some(lv) if lv.ceph.osd_fsid == Some(self.request.old) => PieceLocation::Volume {
                     name: lv.named(),
                     uuid: uuid.clone(),

@@ -154,10 +154,13 @@ fn is_of_old(lv: &Lv, request: &NodeRequest) -> bool {
         && lv.cluster == Some(request.cluster)
 }
 
-/// Removes a volume.
+/// Removes a volume that has no snapshot.
 ///
 /// `lvremove` fails if the volume is in use.
 async fn remove(host: &Host, lv: &Lv) -> Result<(), NodeError> {
+    if let Some(why) = lv.snapshot(&lvm::volumes().await?) {
+        return Err(NodeError::Refused(why));
+    }
     if let Some(mapped) = Mapped::of_volume(host, lv) {
         close_above(host, &mapped).await?;
     }
