@@ -58,8 +58,10 @@ struct Last {
 }
 
 impl Last {
-    /// Adds a line, and returns whether it is new. `known` are the last lines before the log was opened again,
-    /// and `repeated` the lines of that time since.
+    /// Adds a line, and returns whether it is new.
+    ///
+    /// `known` are the last lines before the log was opened again, and `repeated` the lines of that time
+    /// since.
     fn is_new(
         last: &mut Option<Self>,
         (pod, at): (&str, DateTime<FixedOffset>),
@@ -260,6 +262,33 @@ fn step<'a>(state: &'a JobState, read: &BTreeSet<String>) -> Step<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the lines that are printed of a log that is opened twice.
+    fn printed(first: &[(&str, &str)], again: &[(&str, &str)]) -> Vec<String> {
+        let (mut last, mut printed) = (None, Vec::new());
+        for lines in [first, again] {
+            let (known, mut repeated) = (last.clone(), 0);
+            for (time, text) in lines {
+                let at = DateTime::parse_from_rfc3339(time).unwrap();
+                if Last::is_new(&mut last, ("pod", at), (known.as_ref(), &mut repeated)) {
+                    printed.push((*text).to_owned());
+                }
+            }
+        }
+        printed
+    }
+
+    #[test]
+    fn lines_with_one_time_are_printed_once_each() {
+        let (one, two) = ("2026-11-29T18:00:00.5Z", "2026-11-29T18:00:01.5Z");
+        let first = [(one, "a"), (one, "b"), (one, "c")];
+        assert_eq!(printed(&first, &[]), ["a", "b", "c"]);
+        let again = [(one, "a"), (one, "b"), (one, "c"), (one, "d"), (two, "e"), (two, "f")];
+        assert_eq!(printed(&first, &again), ["a", "b", "c", "d", "e", "f"]);
+        // The same times, with another offset.
+        let local = [("2026-11-29T19:00:00.5+01:00", "c"), ("2026-11-29T19:00:01.5+01:00", "e")];
+        assert_eq!(printed(&[(one, "c")], &local), ["c", "e"]);
+    }
 
     fn pod(name: &str, has_begun: bool, exit: Option<i32>) -> JobPod {
         JobPod { name: name.to_owned(), has_begun, has_ended: exit.is_some(), exit, trouble: None }

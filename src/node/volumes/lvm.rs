@@ -29,7 +29,7 @@ pub(super) struct Lv {
     /// uuid of the volume; also the name of its dm-crypt mapping, as ceph-volume calls it.
     pub(super) uuid: String,
     /// uuid of the volume of which this one is a snapshot.
-    origin: Option<String>,
+    pub(super) origin: Option<String>,
     pub(super) size_bytes: u64,
     /// Tags of osd-migrate.
     pub(super) tags: Vec<String>,

@@ -116,6 +116,7 @@ mod tests {
         put("dm-7/dm/uuid", "CRYPT-LUKS2-95889c2682f146a3b2a7609a34676da4-80dfGe\n");
         put("sda/size", "1");
         let lv = Lv {
+            origin: None,
             group: "ceph-76db9c55".into(),
             group_uuid: "8KvpLl-kKBv-kXvW-bq51-uQbz-VAvM-8sT5nI".into(),
             name: "osd-block".into(),

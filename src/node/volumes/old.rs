@@ -291,6 +291,7 @@ mod tests {
 
     fn lv(name: &str, tags: &[String]) -> Lv {
         Lv {
+            origin: None,
             group: "both".into(),
             group_uuid: "G".into(),
             name: name.into(),
