@@ -22,7 +22,7 @@ mod fsid;
 mod health;
 mod librados;
 mod maps;
-mod not_finite;
+mod numbers;
 mod observe;
 mod ok_to_stop;
 mod osd_crush_dump;

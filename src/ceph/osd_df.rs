@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
+use crate::ceph::numbers::above_zero;
 use crate::domain::forecast::OsdSpace;
 use crate::domain::osd::OsdId;
 
@@ -22,6 +23,7 @@ struct Node {
     id: OsdId,
     kb: u64,
     kb_used: u64,
+    // Below zero if Ceph's estimate of another part is too high (`BlueStore::_get_statfs_overall`).
     kb_used_data: i64,
     kb_used_omap: i64,
     kb_used_meta: i64,
@@ -33,26 +35,20 @@ impl Node {
     /// BlueStore counts a database's whole device as used, so its own parts are added up. Filestore has no
     /// such parts: it reports the free space as its data.
     fn used(&self) -> u64 {
-        if self.is_without_parts() {
+        if !self.has_parts() {
             return self.kb_used;
         }
         self.data().saturating_add(above_zero(self.kb_used_meta)).min(self.kb_used)
     }
 
-    fn is_without_parts(&self) -> bool {
-        self.kb_used_meta == 0
+    fn has_parts(&self) -> bool {
+        self.kb_used_meta != 0
     }
 
     /// Returns the KiB of objects and their keys.
     fn data(&self) -> u64 {
         above_zero(self.kb_used_data).saturating_add(above_zero(self.kb_used_omap))
     }
-}
-
-/// Returns a part, which is below zero if another part that Ceph only estimates is taken from it
-/// (`BlueStore::_get_statfs_overall`).
-fn above_zero(part: i64) -> u64 {
-    u64::try_from(part).unwrap_or_default()
 }
 
 /// Usage of an OSD.
@@ -81,7 +77,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, Usage>>
 pub(super) fn parse_space(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, OsdSpace>> {
     let space = |node: Node| {
         let bytes = |kib: u64| kib.saturating_mul(1024);
-        let data_bytes = (!node.is_without_parts()).then(|| bytes(node.data()));
+        let data_bytes = node.has_parts().then(|| bytes(node.data()));
         let (total_bytes, used_bytes) = (bytes(node.kb), bytes(node.kb_used));
         (node.id, OsdSpace { total_bytes, used_bytes, data_bytes })
     };

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use crate::ceph::down_since::{self, DownSince};
 use crate::ceph::error::CephError;
 use crate::ceph::maps::{Maps, Source, changed};
-use crate::ceph::not_finite::parsed;
+use crate::ceph::numbers::parsed;
 use crate::ceph::osd_crush_dump::{self, Crush};
 use crate::ceph::osd_dump::{self, OsdMap};
 use crate::ceph::osd_stat;

@@ -11,6 +11,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::ceph::command::Command;
+use crate::ceph::numbers::above_zero;
 use crate::domain::observation::Pg;
 use crate::domain::osd::{Epoch, OsdId, PgId};
 use crate::domain::shared::Shared;
@@ -153,17 +154,16 @@ impl<'de> Kept<'de> for Pg {
     type Entry = Entry<'de>;
 
     fn of(entry: Entry<'de>) -> (PgId, Self) {
-        let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let kept = Self {
             pool: entry.pgid.pool,
             state: words(&entry.state),
             up: osds(&entry.up),
             acting: osds(&entry.acting),
             reported_epoch: entry.reported_epoch,
-            objects: count(entry.stat_sum.objects),
-            degraded: count(entry.stat_sum.degraded),
-            misplaced: count(entry.stat_sum.misplaced),
-            bytes: count(entry.stat_sum.bytes),
+            objects: above_zero(entry.stat_sum.objects),
+            degraded: above_zero(entry.stat_sum.degraded),
+            misplaced: above_zero(entry.stat_sum.misplaced),
+            bytes: above_zero(entry.stat_sum.bytes),
         };
         (entry.pgid, kept)
     }

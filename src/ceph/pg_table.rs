@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::ceph::command::Command;
+use crate::ceph::numbers::above_zero;
 use crate::ceph::osdmaptool::osds;
 use crate::ceph::pg_dump::words;
 use crate::domain::observation::Pg;
@@ -64,7 +65,7 @@ fn pg(line: &str, at: [usize; COLUMNS.len()]) -> Option<(PgId, Pg)> {
 
 /// Returns a counter, which is below zero for a moment while statistics are being corrected.
 fn count(cell: &str) -> Option<u64> {
-    cell.parse::<i64>().ok().map(|number| u64::try_from(number).unwrap_or_default())
+    cell.parse().ok().map(above_zero)
 }
 
 #[cfg(test)]

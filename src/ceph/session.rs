@@ -13,7 +13,7 @@ use crate::ceph::error::{self, CephError};
 use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
 use crate::ceph::maps::Maps;
-use crate::ceph::not_finite::parsed;
+use crate::ceph::numbers::parsed;
 use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};

@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(printed(&first, &[]), ["a", "b", "c"]);
         let again = [(one, "a"), (one, "b"), (one, "c"), (one, "d"), (two, "e"), (two, "f")];
         assert_eq!(printed(&first, &again), ["a", "b", "c", "d", "e", "f"]);
-        // The same times, with another offset.
+        // Times with another offset are compared by their moment.
         let local = [("2026-11-29T19:00:00.5+01:00", "c"), ("2026-11-29T19:00:01.5+01:00", "e")];
         assert_eq!(printed(&[(one, "c")], &local), ["c", "e"]);
     }

@@ -21,9 +21,10 @@ pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
     if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
         return Some(format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}"));
     }
-    let waits = |pg: &Pg| pg.state.contains("backfill_wait") || pg.state.contains("recovery_wait");
-    let has_turn = |pg: &&Pg| waits(pg) && osds.iter().any(|osd| pg.is_on(*osd));
-    seen.ceph.pgs.values().find(has_turn)?;
+    let is_queued = |pg: &Pg| pg.state.contains("backfill_wait") || pg.state.contains("recovery_wait");
+    if !seen.ceph.pgs.values().any(|pg| is_queued(pg) && osds.iter().any(|osd| pg.is_on(*osd))) {
+        return None;
+    }
     let (pg, state) = recovered_first(osds, seen)?;
     Some(format!("{RECOVERED_FIRST} {pg} ({state})"))
 }

@@ -23,7 +23,7 @@ use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
 use crate::k8s::pods::ShortPod;
 use crate::k8s::prepares::{OF_PREPARES, RunningJob, running_job};
-use crate::k8s::pvcs::{OnPvcs, Volumes};
+use crate::k8s::pvcs::{SeenPvcs, Volumes};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
@@ -96,9 +96,10 @@ impl K8s {
             (kube, listed, Volumes::new())
         };
         let by = ListedBy::new(&kube.nodes, of_operator);
-        let known = volumes.clone(); // a request that fails below must not lose them
-        lately.list = listed.filter(|_| are_labelled).map(|listed| List { listed, by, volumes: known });
-        let (kube, volumes) = self.completed(kube, prepares, (in_progress, volumes)).await?;
+        // A request that fails below must not lose the PersistentVolumes.
+        let list = |listed| List { listed, by, volumes: volumes.clone() };
+        lately.list = listed.filter(|_| are_labelled).map(list);
+        let (kube, volumes) = self.completed(kube, prepares, (in_progress, &volumes)).await?;
         if let Some(list) = &mut lately.list {
             list.volumes = volumes;
         }
@@ -110,14 +111,14 @@ impl K8s {
         &self,
         mut kube: Kube,
         prepares: Vec<RunningJob>,
-        (in_progress, kept): (&BTreeSet<OsdId>, Volumes),
+        (in_progress, kept): (&BTreeSet<OsdId>, &Volumes),
     ) -> Result<(Kube, Volumes), K8sError> {
         kube.rook_prepares = self.placed(prepares, &kube.nodes).await?;
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        let (local_volumes, OnPvcs { pvcs, volumes, rotating }) =
-            tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube, in_progress, &kept))?;
+        let (local_volumes, SeenPvcs { pvcs, volumes, rotating }) =
+            tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube, in_progress, kept))?;
         (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
         Ok((kube, volumes))
     }

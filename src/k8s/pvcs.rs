@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use crate::domain::expect;
 use crate::domain::ledger::RecordedPvc;
-use crate::domain::observation::{self, BoundVolume, Daemon, Kube, Pvc};
+use crate::domain::observation::{BoundVolume, Daemon, Kube, OnPvcs, Pvc};
 use crate::domain::osd::OsdId;
 use crate::domain::osd::pvc::PerPvc;
 use crate::k8s::client::access::K8s;
@@ -30,9 +30,9 @@ const AT_A_TIME: usize = 10;
 /// PersistentVolumes by their names.
 pub(super) type Volumes = BTreeMap<String, BoundVolume>;
 
-/// What concerns OSDs on PVCs.
+/// PVCs with their PersistentVolumes, and the OSDs on PVCs whose keys are rotated.
 #[derive(Default)]
-pub(super) struct OnPvcs {
+pub(super) struct SeenPvcs {
     /// PVCs of the namespace, by their names.
     pub(super) pvcs: BTreeMap<String, Pvc>,
     /// PersistentVolumes that these are bound to.
@@ -51,10 +51,10 @@ impl K8s {
         kube: &Kube,
         in_progress: &BTreeSet<OsdId>,
         kept: &Volumes,
-    ) -> Result<OnPvcs, K8sError> {
+    ) -> Result<SeenPvcs, K8sError> {
         let is_on_one = kube.daemons.values().any(|daemon| daemon.on_pvcs.is_some());
         if !is_on_one && kube.declaration.storage.sets.is_empty() {
-            return Ok(OnPvcs::default());
+            return Ok(SeenPvcs::default());
         }
         let is_encrypted = |daemon: &Daemon| daemon.on_pvcs.is_some() && daemon.opens_encryption;
         let has_keys = kube.daemons.values().any(is_encrypted);
@@ -74,7 +74,7 @@ impl K8s {
         }
         volumes.extend(self.volumes(&to_read).await?);
         let pvcs = pvcs.iter().map(|pvc| named(pvc, &volumes)).collect();
-        Ok(OnPvcs { pvcs, volumes, rotating })
+        Ok(SeenPvcs { pvcs, volumes, rotating })
     }
 
     /// Reads the PersistentVolumes of these names.
@@ -123,7 +123,7 @@ impl K8s {
 /// Returns the PVCs of OSDs that are not in progress.
 fn pvcs_of_others<'a>(kube: &'a Kube, in_progress: &BTreeSet<OsdId>) -> BTreeSet<&'a str> {
     let others = kube.daemons.iter().filter(|(osd, _)| !in_progress.contains(osd));
-    others.filter_map(|(_, daemon)| daemon.on_pvcs.as_ref()).flat_map(observation::OnPvcs::names).collect()
+    others.filter_map(|(_, daemon)| daemon.on_pvcs.as_ref()).flat_map(OnPvcs::names).collect()
 }
 
 fn bound(volume: &PersistentVolume) -> BoundVolume {

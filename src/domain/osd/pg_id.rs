@@ -34,7 +34,7 @@ impl PgId {
 
 impl fmt::Display for PgId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}.{:x}", self.pool, self.number))
+        write!(f, "{}.{:x}", self.pool, self.number)
     }
 }
 

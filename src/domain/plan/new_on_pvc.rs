@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::new_osd::{self, lowest_absent};
 use super::record::{self, Begun};
-use super::rest::Rest;
+use super::rest::{Rest, lasts};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
@@ -27,36 +27,27 @@ use crate::domain::view::View;
 /// A node that is not Ready, or on which a Job of Rook hangs, is waited for up to a limit.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let places = allowed(view);
+    let may_begin = gate::begin(view) == Gate::Open;
+    let waited = lasts(view.ledger.run.waiting_for_node.as_ref(), view);
     let mut is_node_away = false;
     for available in places.iter().filter_map(Place::available) {
-        match why_not_now(available, view) {
-            None => return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView))),
-            Some(reason) => {
-                let node = available.node.clone();
-                let is_of_node =
-                    gate::begin(view) == Gate::Open && gate::of_node_and_rook(&node, view.seen) != Gate::Open;
-                is_node_away |= is_of_node;
-                match waiting_for_node(view).filter(|_| is_of_node) {
-                    None if is_of_node => return Some(save_waiting_for_node(Some(view.seen.at), view)),
-                    Some(time) if time >= view.policy.limits.skip_after => {
-                        let pvc = &available.pvcs.data;
-                        rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
-                    }
-                    None | Some(_) => {
-                        rest.wait.get_or_insert(Next::Wait(Wait::Node { node, reason }));
-                    }
-                }
+        let Some(reason) = why_not_now(available, view) else {
+            return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView)));
+        };
+        let node = available.node.clone();
+        if may_begin && gate::of_node_and_rook(&node, view.seen) != Gate::Open {
+            is_node_away = true;
+            let Some(waited) = waited else { return Some(save_waiting_for_node(Some(view.seen.at), view)) };
+            if waited >= view.policy.limits.skip_after {
+                let pvc = &available.pvcs.data;
+                rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
+                continue;
             }
         }
+        rest.wait.get_or_insert(Next::Wait(Wait::Node { node, reason }));
     }
-    let is_back = !is_node_away && gate::begin(view) == Gate::Open && waiting_for_node(view).is_some();
+    let is_back = may_begin && !is_node_away && waited.is_some();
     is_back.then(|| save_waiting_for_node(None, view))
-}
-
-/// Returns for how long this Job has waited for a node, if that is saved.
-fn waiting_for_node(view: View<'_>) -> Option<TimeDelta> {
-    let known = view.ledger.run.waiting_for_node.as_ref().filter(|known| known.job == view.policy.run)?;
-    Some(view.seen.at - known.since)
 }
 
 /// Saves since when this Job waits for a node: a restarted pod would begin again.

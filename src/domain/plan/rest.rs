@@ -39,7 +39,12 @@ impl Rest {
 
 /// Returns for how long the run has waited only for OSDs that their own state blocks, if that is saved.
 pub(super) fn skipping_for(view: View<'_>) -> Option<TimeDelta> {
-    let known = view.ledger.run.skipping.as_ref().filter(|known| known.job == view.policy.run)?;
+    lasts(view.ledger.run.skipping.as_ref(), view)
+}
+
+/// Returns how long a wait of this run lasts, if its begin is saved.
+pub(super) fn lasts(begin: Option<&Skipping>, view: View<'_>) -> Option<TimeDelta> {
+    let known = begin.filter(|known| known.job == view.policy.run)?;
     Some(view.seen.at - known.since)
 }
 

@@ -128,7 +128,7 @@ pub fn unknown_link<'a>(node: &NodeName, disks: &Metadata, seen: &'a Observation
         return None;
     }
     let layout = |config: DeviceConfig| (config.encrypted.unwrap_or_default(), config.metadata_device);
-    let of_node = layout(wanted::of_device(None, &wanted.config));
+    let of_node = layout(wanted.config.clone());
     // A path is that of a disk on each node, an id belongs to one disk.
     let is_others = |named: &NamedDevice| {
         let is_id = named.name.starts_with(IDS);

@@ -187,7 +187,7 @@ impl Step<'_> {
             }
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at));
+            return self.note_blocked();
         };
         if (self.view.seen.at - since).num_minutes() < BLOCKED_MINUTES {
             return wait;

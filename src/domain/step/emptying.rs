@@ -362,7 +362,7 @@ pub(super) fn is_moving(record: &Record, slot: &Slot) -> bool {
     record.is_dropped(slot) && !is_emptied
 }
 
-fn change(empty: Option<&mut Emptying>, change: impl FnOnce(&mut Emptying)) {
+pub(super) fn change(empty: Option<&mut Emptying>, change: impl FnOnce(&mut Emptying)) {
     if let Some(empty) = empty {
         change(empty);
     }

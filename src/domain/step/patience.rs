@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::Step;
-use super::emptying::is_moving;
+use super::emptying::{change, is_moving};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::OsdId;
@@ -47,9 +47,7 @@ impl Step<'_> {
     pub(super) fn up_again(&self) -> Option<Next> {
         self.record.empty.as_ref()?.went_down_at.filter(|_| self.facts.up)?;
         Some(self.save(Saving::Up, |record| {
-            if let Some(empty) = &mut record.empty {
-                empty.went_down_at = None;
-            }
+            change(record.empty.as_mut(), |empty| empty.went_down_at = None);
         }))
     }
 
@@ -68,9 +66,11 @@ impl Step<'_> {
 
     /// Saves since when a gate of the stop of an empty OSD is not open, and then does what follows.
     pub(super) fn noting_blocked(&self, next: Next) -> Next {
-        if self.record.blocked_since.is_some() {
-            return next;
-        }
+        if self.record.blocked_since.is_some() { next } else { self.note_blocked() }
+    }
+
+    /// Saves that a gate blocks the OSD from now on.
+    pub(super) fn note_blocked(&self) -> Next {
         self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at))
     }
 }

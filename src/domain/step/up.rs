@@ -214,7 +214,7 @@ impl Step<'_> {
             return Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight: record.reweight }));
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at));
+            return self.note_blocked();
         };
         if self.view.seen.at - since < self.view.policy.limits.start {
             return Next::Wait(wait);

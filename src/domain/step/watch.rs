@@ -55,16 +55,13 @@ impl Step<'_> {
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            None if self.record.is_marked_out()
-                && self.record.stop_intended_at.is_none_or(|at| self.is_settled(at)) =>
-            {
-                let restored = self.record.stop_intended_at.and_then(|_| self.clear_stop_intent());
-                let waits = || self.down_while_emptied();
-                restored.or_else(waits).unwrap_or_else(|| self.withdraw())
-            }
             // A Stop of osd-migrate may still be on its way.
             None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
                 Next::Wait(Wait::NotOurStop { osd })
+            }
+            None if self.record.is_marked_out() => {
+                let restored = self.record.stop_intended_at.and_then(|_| self.clear_stop_intent());
+                restored.or_else(|| self.down_while_emptied()).unwrap_or_else(|| self.withdraw())
             }
             None => self.withdraw(),
         }

@@ -55,7 +55,7 @@ fn pg_without_a_replica_elsewhere_gives_up_an_empty_osd_after_15_minutes() {
 
 #[test]
 fn empty_osd_that_a_gate_blocked_may_restart() {
-    // Its node is cordoned, and reboots after half an hour.
+    // The node of the OSD is cordoned, and reboots after half an hour.
     let blocked = emptied().with(cordoned).saved("blocked").minutes_later(30);
     let down = blocked.down(OSD).saved("blocked");
     check!(down.clone().minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));

@@ -1,4 +1,4 @@
-//! Numbers in Ceph's JSON that JSON does not have.
+//! Numbers in Ceph's answers that are no counts, or no numbers at all.
 //!
 //! Ceph up to 18.2.4 and 19.2.6 prints a float without a value as `inf` or `nan`: for example `osd dump` the
 //! `read_balance` of a pool with few PGs beside many OSDs, such as `.mgr`
@@ -6,6 +6,12 @@
 
 /// Words that stand for a number, as C++ prints them.
 const WORDS: [&[u8]; 4] = [b"inf", b"-inf", b"nan", b"-nan"];
+
+/// Returns a counter, which is below zero for a moment while Ceph corrects it, or if Ceph estimates a part of
+/// it.
+pub(super) fn above_zero(counter: i64) -> u64 {
+    u64::try_from(counter).unwrap_or_default()
+}
 
 /// Parses an answer, and once more with `null` in place of such numbers if it is no JSON.
 pub(super) fn parsed<T>(
