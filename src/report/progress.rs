@@ -63,6 +63,10 @@ impl RunProgress {
                 self.pace.gives_up(*osd);
                 None
             }
+            Event::Saved { osd: Some(osd), why: Saving::Quarantine { .. }, .. } => {
+                self.pace.is_quarantined(*osd);
+                None
+            }
             Event::Saved { osd: Some(osd), why: Saving::Closing | Saving::Uncleared { .. }, ledger } => {
                 let began = ledger.records.get(osd)?.milestones.first().map(|(_, at)| *at)?;
                 let bytes = self.pace.backfills.get(osd);

@@ -104,8 +104,8 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 /// Returns the last text of an uninstall: what stays, for a person to delete.
 pub fn left_behind(namespace: &str) -> String {
     format!(
-        "no OSD is in progress, and all temporary changes are restored. The history and the Ceph user \
-         {USER} remain. To delete both:\n  {}\n  ceph auth rm {USER}",
+        "no OSD is in progress, and all temporary changes are restored. The ledger, its history and the \
+         Ceph user {USER} remain. To delete them:\n  {}\n  ceph auth rm {USER}",
         delete_history(namespace)
     )
 }
@@ -117,7 +117,7 @@ pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
     let operator =
         operator.map(|was| format!("\n  {}", scale_operator(&was.name, was.replicas))).unwrap_or_default();
     format!(
-        "no OSD is in progress, and the CephCluster no longer exists. The history remains, and perhaps \
+        "no OSD is in progress, and the CephCluster no longer exists. The ledger and its history remain, and perhaps \
          other changes of osd-migrate. To clean up by hand:\n  \
          kubectl -n {namespace} delete poddisruptionbudget osd-migrate-drains --ignore-not-found{operator}\n  {}",
         delete_history(namespace)
@@ -125,7 +125,10 @@ pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
 }
 
 fn delete_history(namespace: &str) -> String {
-    format!("kubectl -n {namespace} delete configmap,lease,job -l app.kubernetes.io/name=osd-migrate")
+    format!(
+        "kubectl -n {namespace} delete configmap,lease,job -l app.kubernetes.io/name=osd-migrate\n  \
+         kubectl -n {namespace} delete configmap osd-migrate-control --ignore-not-found"
+    )
 }
 
 fn count<T>(things: &[T], name: &str) -> String {

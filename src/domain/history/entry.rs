@@ -109,6 +109,9 @@ pub struct Entry {
     pub class: Class,
     /// Layout that the OSD got.
     pub target: Layout,
+    /// The OSD was removed, or is being removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removal: bool,
     /// Directory that the OSD was in before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -182,6 +185,7 @@ impl Entry {
             node: record.node.clone(),
             class: record.class.clone(),
             target: record.target.clone(),
+            removal: record.removal().is_some(),
             directory,
             disk: record.device().map(Disk::from),
             database: record.db.as_ref().map(|db| db.identity.stable_name()),

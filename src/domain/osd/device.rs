@@ -1,6 +1,7 @@
 //! Identity of a device, independent of its current name.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,20 @@ impl DeviceIdentity {
     }
 }
 
+/// Writes every trait for people, as `serial S1, wwn naa.5, 4000787030016 bytes`.
+impl fmt::Display for DeviceIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.by_id.iter().map(|name| format!("/dev/disk/by-id/{name}"));
+        let places = self.by_path.iter().map(|path| format!("/dev/disk/by-path/{path}"));
+        let serial = self.serial.iter().map(|serial| format!("serial {serial}"));
+        let wwn = self.wwn.iter().map(|wwn| format!("wwn {wwn}"));
+        for text in serial.chain(wwn).chain(names).chain(places) {
+            write!(f, "{text}, ")?;
+        }
+        write!(f, "{} bytes", self.size_bytes)
+    }
+}
+
 /// Returns the kind of a wwn: `naa.`, `eui.`, `dm-uuid-`, `partuuid-`.
 ///
 /// A volume has another kind of wwn on a node that reaches it by multipath than on one that does not.
@@ -167,6 +182,13 @@ mod tests {
         assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 101)));
         assert!(!recorded.is_same_as(&identity(&[], None, 100)), "nothing that names it is known any more");
         assert!(identity(&[], None, 7).is_same_as(&identity(&[], None, 7)));
+    }
+
+    #[test]
+    fn device_is_printed_with_every_trait_and_its_size() {
+        let named = DeviceIdentity { wwn: Some("naa.5".to_owned()), ..identity(&["ata-a"], Some("S1"), 100) };
+        assert_eq!(named.to_string(), "serial S1, wwn naa.5, /dev/disk/by-id/ata-a, 100 bytes");
+        assert_eq!(identity(&[], None, 7).to_string(), "7 bytes");
     }
 
     #[test]

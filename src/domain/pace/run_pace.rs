@@ -123,6 +123,13 @@ impl RunPace {
         self.moved_bytes += self.backfills.remove(&osd).map_or(0, |known| known.moved_bytes());
     }
 
+    /// Counts an OSD that is quarantined.
+    pub fn is_quarantined(&mut self, osd: OsdId) {
+        self.gives_up(osd);
+        self.queue.in_progress = self.queue.in_progress.saturating_sub(1);
+        self.queue.quarantined += 1;
+    }
+
     /// Drops the backfills of OSDs that are no longer in progress.
     pub fn keeps(&mut self, is_in_progress: impl Fn(OsdId) -> bool) {
         let gone: Vec<_> = self.backfills.keys().filter(|osd| !is_in_progress(**osd)).copied().collect();
@@ -315,6 +322,16 @@ mod tests {
         assert_eq!((progress.stalled, progress.osd_left), (Some((at(0), OsdId(1))), None));
         pace.keeps(|osd| osd == OsdId(2));
         assert_eq!(pace.progress(at(29)).stalled, None, "a quarantined OSD");
+    }
+
+    #[test]
+    fn quarantined_osd_is_in_progress_no_more() {
+        let queue = Queue { in_progress: 1, ..Queue::default() };
+        let mut pace = RunPace { queue, ..RunPace::default() };
+        pace.backfills(OsdId(1), at(0), GIB, 8);
+        pace.is_quarantined(OsdId(1));
+        assert_eq!((pace.queue.in_progress, pace.queue.quarantined), (0, 1));
+        assert!(pace.backfills.is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(
     if recorded.is_same_as(seen) {
         return Ok(());
     }
-    Err(format!("expected the disk {recorded:?}, found {seen:?}"))
+    Err(format!("expected the disk {recorded}, found {seen}"))
 }
 
 /// Checks the traits of a disk whose content was read, and the place of a blank disk that nothing names.
@@ -40,7 +40,7 @@ pub fn same_for(
     if recorded.is_same_volume_as(seen) {
         return Ok(());
     }
-    Err(format!("expected the device {recorded:?}, found {seen:?}"))
+    Err(format!("expected the device {recorded}, found {seen}"))
 }
 
 /// Checks `same_for` of a disk whose content was read, and `same_disk` of a disk that is not on a PVC.

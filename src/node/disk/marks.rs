@@ -25,11 +25,14 @@ pub(crate) enum Marks {
     Tombstone(Tombstone),
     /// A BlueStore label at the start.
     Label,
-    /// No label at the start, but a copy at this byte.
-    LabelCopy(u64),
     /// A signature that libblkid knows: a file system, a partition table, or signatures that contradict each
     /// other.
     Signed(Signature),
+    /// No label at the start, but a copy at this byte.
+    ///
+    /// A signature takes precedence: neither LVM nor LUKS removes the copies that an OSD had written before
+    /// (from 19.2.1 on).
+    LabelCopy(u64),
     /// No signature, but bytes in the first MiB (true) or the last one.
     Data {
         /// at the start
@@ -85,14 +88,15 @@ async fn read(node: &Path, size: u64) -> Result<Marks, NodeError> {
     if let Some(stone) = Tombstone::from_head(&head) {
         return Ok(Marks::Tombstone(stone));
     }
-    match places.first() {
-        Some(0) => return Ok(Marks::Label),
-        Some(place) => return Ok(Marks::LabelCopy(*place)),
-        None => {}
+    if places.first() == Some(&0) {
+        return Ok(Marks::Label);
     }
     let signature = table::signature(node).await?;
     if !signature.is_none() {
         return Ok(Marks::Signed(signature));
+    }
+    if let Some(place) = places.first() {
+        return Ok(Marks::LabelCopy(*place));
     }
     let node = node.to_owned();
     blocking("read", described, QUICK, move || data(&node, size)).await
@@ -165,6 +169,16 @@ mod tests {
             record: RecordId("r".into()),
         };
         assert_eq!(with(&stone.to_sector().unwrap(), 0).await, Marks::Tombstone(stone));
+    }
+
+    #[tokio::test]
+    async fn copy_of_an_old_label_hides_no_luks_header() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(SIZE).unwrap();
+        image.as_file().write_all_at(b"bluestore block device\n", 1 << 30).unwrap();
+        image.as_file().write_all_at(b"LUKS\xba\xbe\x00\x01", 0).unwrap();
+        let marks = read(image.path(), SIZE).await.unwrap();
+        assert!(matches!(marks, Marks::Signed(_)), "{marks:?}");
     }
 
     #[tokio::test]

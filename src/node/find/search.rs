@@ -49,24 +49,28 @@ pub(crate) async fn recorded(
     if identity.is_partition() {
         all = partitions(host, all, identity.size_bytes).await?;
     }
-    let described = described(&all.disks, &all.unseen);
-    let fitting: Vec<Disk> =
-        all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
+    let fitting: Vec<&Disk> = all.disks.iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
     let is_only = fitting.len() == 1;
     let (mut seen, known) = (Vec::new(), LvmCache::default());
     for disk in fitting {
-        match examine_disk(host, &disk, sharing, &known, request).await {
-            Ok(examine) => seen.push(FoundDisk { disk, examine, volume: None }),
+        match examine_disk(host, disk, sharing, &known, request).await {
+            Ok(examine) => seen.push(FoundDisk { disk: disk.clone(), examine, volume: None }),
             Err(error) if is_only => return Err(error),
             // Another disk with the same traits can't be read. Skip it: the proof is on the recorded one.
-            Err(_) => {}
+            Err(error) => all.unseen.push(format!("{} ({error})", disk.name)),
         }
     }
+    let carried = |found: &FoundDisk| format!("; on {}: {}", found.disk.described(), found.examine.content);
+    let carried: String = seen.iter().map(carried).collect();
     seen.retain(|found| same_disk::same_disk(identity, &found.disk.identity, &found.examine.content).is_ok());
     let ours =
         same_disk::candidates(seen, is_only, |found| &found.examine.content, |found| is_ours(&found.examine));
-    let inspected =
-        format!("found no disk {} of {} bytes; {described}", identity.stable_name(), identity.size_bytes);
+    let inspected = format!(
+        "found no disk {} of {} bytes; {}{carried}",
+        identity.stable_name(),
+        identity.size_bytes,
+        described(&all.disks, &all.unseen)
+    );
     Ok(one_of(ours, inspected))
 }
 

@@ -86,6 +86,19 @@ fn rate_of_the_history_is_bytes_over_time_of_backfills() {
 }
 
 #[test]
+fn removed_osd_is_not_reported_as_migrated() {
+    let entry = Entry { outcome: Outcome::Removed, ..entry(4) };
+    let now = entry.milestones.last().unwrap().1;
+    let account = Account::of(vec![entry], &Ledger::default(), &history::Courses::default(), now);
+    let (account, names) = ((account, now), names());
+    let report = report_of(&account, &names);
+    for text in [report_text(&report, 120), report_html(&report).unwrap()] {
+        assert!(text.contains("removal") && !text.contains(" becomes "), "{text}");
+    }
+    assert_eq!(report_json(&report)["osds"][0]["removal"], true);
+}
+
+#[test]
 fn entry_of_the_history_takes_at_most_1200_bytes() {
     let sizes: Vec<usize> = (0..1000).map(|n| serde_json::to_string(&entry(n)).unwrap().len() + 1).collect();
     let (mean, most) = (sizes.iter().sum::<usize>() / sizes.len(), sizes.iter().max().copied().unwrap());
