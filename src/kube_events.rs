@@ -2,8 +2,9 @@
 //! each is a sentence that stands alone.
 
 use crate::domain::act::{Act, CephAct, KubeAct};
-use crate::domain::ledger::Ledger;
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Saving, Summary};
+use crate::domain::osd::OsdId;
 use crate::k8s::EventType;
 use crate::report::Event;
 
@@ -67,6 +68,9 @@ pub const DRIFT_FOUND: &str = "DriftFound";
 /// Its note is the event's message.
 pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
     let (kind, reason) = match event {
+        Event::Saved { osd: Some(osd), why: Saving::Removed, ledger } if has_left_its_disk(*osd, ledger) => {
+            (EventType::Warning, OSD_REMOVED)
+        }
         Event::Saved { osd: Some(_), why, .. } => of_save(why)?,
         Event::Done(act) => of_act(act)?,
         Event::Halted(_) => (EventType::Warning, MIGRATION_HALTED),
@@ -82,6 +86,12 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
         | Event::Lease(_) => return None,
     };
     Some(KubeEvent { kind, reason, note: event.to_string() })
+}
+
+/// Returns whether the disk of a removed OSD is left as it is: that of a dead OSD was never read.
+fn has_left_its_disk(osd: OsdId, ledger: &Ledger) -> bool {
+    let removal = ledger.records.get(&osd).and_then(Record::removal);
+    removal.is_some_and(|removal| removal.left.is_some())
 }
 
 fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::{PlanArgs, PlanOutput};
-use crate::commands::approve::{approved, store};
+use crate::commands::approve::{approved_or_none, store};
 use crate::commands::inventories::Inventories;
 use crate::commands::plan_removal::plan_removal;
 use crate::commands::pod::{of_environment, own};
@@ -38,7 +38,7 @@ pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> E
 }
 
 async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
-    let policy = match approved(&k8s, of_environment(args.run.policy())).await {
+    let policy = match approved_or_none(&k8s, of_environment(args.run.policy())).await {
         Ok(policy) => policy,
         Err(exit) => return exit,
     };
@@ -55,7 +55,7 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     };
     let policy =
         Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
-    let policy = match approved(&k8s, policy).await {
+    let policy = match approved_or_none(&k8s, policy).await {
         Ok(policy) => policy,
         Err(exit) => return exit,
     };

@@ -15,7 +15,7 @@ use super::plan::{
     unrequested_removals,
 };
 use super::policy::Policy;
-use super::removal::{Cause, DiskAfter};
+use super::removal::{Cause, DiskAfter, RemovalRequest};
 use super::view::View;
 
 /// One line of the table that `plan` prints.
@@ -151,7 +151,8 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
                 used_bytes: view.used_bytes(osd),
                 strategy: match removal {
-                    Some(_) => "emptied, removed",
+                    Some(_) if view.is_up(osd) => "emptied, removed",
+                    Some(_) => "removed",
                     None => strategy(kind, view.selects(osd), is_emptied, &now),
                 },
                 removal,
@@ -166,16 +167,21 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
 /// Returns why an OSD is to be removed, or is being removed, and the state that its disk gets.
 fn removal_of(osd: OsdId, record: Option<&Record>, view: View<'_>) -> Option<(Cause, DiskAfter)> {
     if let Some(record) = record {
-        return record.removal().map(|removal| (removal.cause, removal.disk));
+        return record.removal().map(|removal| (removal.cause, removal.disk_after()));
     }
-    view.removal_request(osd).map(|request| (Cause::Request, request.disk))
+    view.removal_request(osd).map(|request| (Cause::Request, disk_after(osd, request, view)))
+}
+
+/// Returns the state that the disk of an OSD without a record gets: that of a dead one is not read.
+fn disk_after(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> DiskAfter {
+    if view.is_up(osd) { request.disk } else { DiskAfter::Leave }
 }
 
 /// Returns the OSDs without a record that switches of the run remove, and what becomes of their disks.
 fn removed_by_switch(view: View<'_>) -> BTreeMap<OsdId, (Cause, DiskAfter)> {
     let is_free = |osd: &OsdId| !view.ledger.records.contains_key(osd);
     let all = unrequested_removals(view).into_iter().filter(|(osd, ..)| is_free(osd));
-    all.map(|(osd, cause, request)| (osd, (cause, request.disk))).collect()
+    all.map(|(osd, cause, request)| (osd, (cause, disk_after(osd, &request, view)))).collect()
 }
 
 fn strategy(kind: Option<Kind>, selected: bool, is_emptied: bool, now: &Now) -> &'static str {

@@ -121,6 +121,11 @@ impl Removal {
         Self { disk: request.disk, keep_id: request.keep_id, whole_node, ..Self::default() }
     }
 
+    /// Returns the state that its disk gets, or has: that of a dead OSD, for example, is left as it is.
+    pub fn disk_after(&self) -> DiskAfter {
+        if self.left.is_some() { DiskAfter::Leave } else { self.disk }
+    }
+
     /// Returns whether the request asks for this removal.
     pub fn is_as_in(&self, request: &RemovalRequest) -> bool {
         let asked = (request.disk, request.keep_id, request.node.is_some());

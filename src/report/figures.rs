@@ -137,6 +137,7 @@ impl Figures {
     /// Takes up the end of a run, which may have observed nothing but the end.
     fn of_summary(&mut self, summary: &Summary) {
         self.has_ledger = true;
+        self.down = count(summary.down);
         self.osds.quarantined = count(summary.quarantined.len());
         self.osds.refused = count(summary.refused.len());
         self.osds.queued = count(summary.unconfirmed.len() + summary.skipped.len());

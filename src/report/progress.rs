@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Wait};
+use crate::domain::osd::OsdId;
 use crate::domain::pace::{Backfill, Progress, Queue, RunPace};
 use crate::domain::stall;
 use crate::domain::units::{size, time};
@@ -43,9 +45,9 @@ impl RunProgress {
                 }
                 let is_in_progress = |osd| ledger.in_flight().any(|record| record.osd == osd);
                 self.pace.keeps(is_in_progress);
-                let mut is_moving = self.sample(wait, now);
+                let mut is_moving = self.sample(wait, ledger, now);
                 for other in waits.iter().filter(|other| *other != *wait) {
-                    is_moving |= self.sample(other, now);
+                    is_moving |= self.sample(other, ledger, now);
                 }
                 if !is_moving {
                     self.stall = None;
@@ -55,8 +57,8 @@ impl RunProgress {
                 self.stall = progress.stalled.map(|(_, osd)| stall::cause(osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
             }
-            Event::Saved { osd: Some(osd), why: Saving::Emptied, .. } => {
-                self.pace.empties(*osd, now, 0, 0);
+            Event::Saved { osd: Some(osd), why: Saving::Emptied, ledger } => {
+                self.pace.empties((*osd, is_removal(*osd, ledger)), now, 0, 0);
                 None
             }
             Event::Saved { osd: Some(osd), why: Saving::NotEmptied { .. }, .. } => {
@@ -67,7 +69,11 @@ impl RunProgress {
                 self.pace.is_quarantined(*osd);
                 None
             }
-            Event::Saved { osd: Some(osd), why: Saving::Closing | Saving::Uncleared { .. }, ledger } => {
+            Event::Saved {
+                osd: Some(osd),
+                why: Saving::Closing | Saving::Uncleared { .. } | Saving::Removed,
+                ledger,
+            } => {
                 let began = ledger.records.get(osd)?.milestones.first().map(|(_, at)| *at)?;
                 let bytes = self.pace.backfills.get(osd);
                 let bytes = bytes.map(|backfill| format!(", {} moved", size(backfill.total_bytes)));
@@ -94,14 +100,20 @@ impl RunProgress {
 
     /// Adds a sample if the wait is for data that moves; returns whether it is.
     #[expect(clippy::wildcard_enum_match_arm, reason = "two waits move data")]
-    fn sample(&mut self, wait: &Wait, now: DateTime<Utc>) -> bool {
+    fn sample(&mut self, wait: &Wait, ledger: &Ledger, now: DateTime<Utc>) -> bool {
         match wait {
             Wait::ActiveClean { osd, pgs, bytes, .. } => self.pace.backfills(*osd, now, *bytes, *pgs),
-            Wait::Emptying { osd, pgs, bytes, .. } => self.pace.empties(*osd, now, *bytes, *pgs),
+            Wait::Emptying { osd, pgs, bytes, .. } => {
+                self.pace.empties((*osd, is_removal(*osd, ledger)), now, *bytes, *pgs);
+            }
             _ => return false,
         }
         true
     }
+}
+
+fn is_removal(osd: OsdId, ledger: &Ledger) -> bool {
+    ledger.records.get(&osd).is_some_and(|record| record.removal().is_some())
 }
 
 /// Returns rate and time left of the backfills and emptyings in progress, or the longest stall.

@@ -5,7 +5,7 @@ use crate::domain::inspection::{Evidence, Proof};
 use crate::domain::ledger::{Ledger, Record, Strategy};
 use crate::domain::next::{Saving, uncleared};
 use crate::domain::osd::OsdId;
-use crate::domain::removal::Cause;
+use crate::domain::removal::{Cause, Removal};
 use crate::domain::units::size;
 
 /// Returns the sentence about a save that was stored.
@@ -77,6 +77,16 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::Quarantine { .. }
         | Saving::Node { .. } => false,
     }
+}
+
+fn removed(removal: Option<&Removal>) -> String {
+    let what = if removal.is_some_and(|removal| removal.keep_id) {
+        "removed, and its id is kept: the next available disk of its host becomes the OSD"
+    } else {
+        "removed: its id, its key and its Deployment are gone"
+    };
+    let left = removal.and_then(|removal| removal.left.as_ref());
+    left.map_or_else(|| what.to_owned(), |why| format!("{what}; its disk is left as it is: {why}"))
 }
 
 fn recorded(record: &Record) -> String {
@@ -206,10 +216,7 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Progress => "backfill progress is saved",
         Saving::DiskLeft { why } => return format!("its disk is left as it is: {why}"),
-        Saving::Removed if record.and_then(Record::removal).is_some_and(|removal| removal.keep_id) => {
-            "removed, and its id is kept: the next available disk of its host becomes the OSD"
-        }
-        Saving::Removed => "removed: its id, its key and its Deployment are gone",
+        Saving::Removed => return removed(record.and_then(Record::removal)),
         Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
         Saving::Uncleared { path, node, why } => {
             return format!(

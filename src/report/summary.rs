@@ -44,7 +44,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
         write!(
             f,
             "not confirmed: {} would be migrated; nothing was changed. To confirm: {HOW_TO_CONFIRM}",
-            names(&summary.unconfirmed)
+            first_names(&summary.unconfirmed, NAMED)
         )?;
     }
     not_migrated(summary, f)?;
@@ -61,7 +61,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
         write!(f, "; node {node}: {problem}")?;
     }
     if !summary.left_to_rook.is_empty() {
-        let nodes = names(&summary.left_to_rook);
+        let nodes = first_names(&summary.left_to_rook, NAMED);
         write!(
             f,
             "; available disks of {nodes} are left to Rook's operator, which is running and creates OSDs itself"
@@ -69,7 +69,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     }
     on_pvcs(summary, f)?;
     if !summary.unconfirmed_nodes.is_empty() {
-        let nodes = names(&summary.unconfirmed_nodes);
+        let nodes = first_names(&summary.unconfirmed_nodes, NAMED);
         write!(
             f,
             "; not confirmed: no OSDs are created on the disks of {nodes}. To confirm: {HOW_TO_CONFIRM}"
@@ -84,11 +84,11 @@ fn on_pvcs(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "; {place}")?;
     }
     if !summary.pvcs_left_to_rook.is_empty() {
-        let pvcs = names(&summary.pvcs_left_to_rook);
+        let pvcs = first_names(&summary.pvcs_left_to_rook, NAMED);
         write!(f, "; PVCs {pvcs} are left to Rook's operator, which is running and creates OSDs itself")?;
     }
     if !summary.unconfirmed_pvcs.is_empty() {
-        let pvcs = names(&summary.unconfirmed_pvcs);
+        let pvcs = first_names(&summary.unconfirmed_pvcs, NAMED);
         write!(f, "; not confirmed: no OSDs are created on PVCs {pvcs}. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
@@ -121,7 +121,7 @@ fn quarantined_in_progress(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt
     write!(
         f,
         "; Rook is still kept from reconciling, because these OSDs are quarantined after their stop: {}. Fix them, then: {}",
-        names(&summary.half_way),
+        first_names(&summary.half_way, NAMED),
         retries(&summary.half_way)
     )
 }
@@ -133,7 +133,7 @@ fn withheld_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Res
     write!(
         f,
         "; Rook is still kept from reconciling, because it would migrate {} itself. {REMOVE_CONFIRMATION}; {RUN_AGAIN}",
-        names(&summary.withheld_from_rook)
+        first_names(&summary.withheld_from_rook, NAMED)
     )
 }
 
@@ -146,7 +146,7 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`, \
          templates), and their devices are not so yet. Migrate them first, or declare a template that they have and \
          their set has lost: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER",
-        names(&summary.reshaped_by_rook)
+        first_names(&summary.reshaped_by_rook, NAMED)
     )
 }
 

@@ -147,17 +147,20 @@ fn removed(lines: &[Line]) -> impl Iterator<Item = String> {
         let of = lines.iter().filter_map(|line| Some((line.osd, line.removal?)));
         let of: Vec<_> = of.filter(|(_, (why, _))| *why == cause).collect();
         let (first, _) = of.first()?;
-        let named = |(osd, (_, disk)): &(OsdId, (Cause, DiskAfter))| match cause {
-            Cause::Request | Cause::Out => format!("{osd} (its disk {})", becomes(*disk)),
-            Cause::Directory => format!("{osd} (its directory is deleted)"),
+        let named = |(osd, (_, disk)): &(OsdId, (Cause, DiskAfter))| match (cause, disk) {
+            (Cause::Directory, DiskAfter::Wipe | DiskAfter::Mark) => {
+                format!("{osd} (its directory is deleted)")
+            }
+            (Cause::Directory, DiskAfter::Leave) => format!("{osd} (its directory {})", becomes(*disk)),
+            (Cause::Request | Cause::Out, _) => format!("{osd} (its disk {})", becomes(*disk)),
         };
         let osds = of.iter().map(named).collect::<Vec<_>>().join(", ");
         Some(match cause.switch() {
-            None => format!(
-                "Emptied and removed, as requested: {osds}. To keep one: osd-migrate -n NAMESPACE keep {first}"
-            ),
+            None => {
+                format!("Removed, as requested: {osds}. To keep one: osd-migrate -n NAMESPACE keep {first}")
+            }
             Some(switch) => format!(
-                "Emptied and removed, because {switch} is on: {osds}. To keep one: run with --skip {first} (value \
+                "Removed, because {switch} is on: {osds}. To keep one: run with --skip {first} (value \
                  run.skip)"
             ),
         })

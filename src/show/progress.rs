@@ -22,7 +22,7 @@ pub(super) fn progress_lines(said: Option<&Said>) -> Vec<String> {
         if queue.quarantined == 0 { String::new() } else { format!(", {} quarantined", queue.quarantined) };
     let left = progress.all_left.map(|left| format!("; {left} left")).unwrap_or_default();
     let all = format!(
-        "{} of {total} OSDs migrated, {} in progress, {} queued{quarantined}; {} moved, {} to move{left}",
+        "{} of {total} OSDs done, {} in progress, {} queued{quarantined}; {} moved, {} to move{left}",
         pace.done,
         queue.in_progress,
         queue.osds,

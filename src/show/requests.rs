@@ -171,7 +171,8 @@ pub fn other_daemons(node: &NodeName, daemons: &BTreeSet<String>) -> Option<Stri
     (!daemons.is_empty()).then(|| {
         format!(
             "{} {are} on node {node}, too, and {stay} there. Before you turn the node off, drain it, and wait until \
-             Rook has started {them} on other nodes: kubectl drain {node} --ignore-daemonsets",
+             Rook has started {them} on other nodes: kubectl drain {node} --ignore-daemonsets \
+             --delete-emptydir-data",
             names(daemons)
         )
     })
@@ -265,12 +266,14 @@ pub(super) fn requests_text(
             RequestState::Void => "void: the OSD has another fsid",
         };
         let requested = request.since.map(|since| format!("{} ago", age(since, now)));
-        table.add([
-            osd.to_string(),
-            becomes(request.disk).to_owned(),
-            requested.unwrap_or_else(|| "-".to_owned()),
-            state.to_owned(),
-        ]);
+        let removal = ledger.records.get(osd).and_then(Record::removal);
+        let disk = match (removal, request.disk) {
+            (Some(removal), _) => becomes(removal.disk_after()).to_owned(),
+            (None, DiskAfter::Leave) => becomes(DiskAfter::Leave).to_owned(),
+            // The disk of a dead OSD is not read.
+            (None, disk @ (DiskAfter::Wipe | DiskAfter::Mark)) => format!("{} if it is up", becomes(disk)),
+        };
+        table.add([osd.to_string(), disk, requested.unwrap_or_else(|| "-".to_owned()), state.to_owned()]);
     }
     if !stored.requests.removals.is_empty() {
         parts.push(table.text(width));

@@ -83,7 +83,7 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
     }
     parts.extend(disks::nodes_text(ledger, status.now, width));
     parts.extend(status.control.map(|control| standing(control, status.now)));
-    parts.extend(status.said.map(|said| said_line(said, status.now)));
+    parts.extend(status.said.map(|said| said_line(said, status)));
     parts.join("\n")
 }
 
@@ -113,11 +113,20 @@ fn standing(control: &Control, now: DateTime<Utc>) -> String {
     format!("{what}{since}: no OSD is started. To allow runs again: {RESUME}")
 }
 
-fn said_line(said: &Said, now: DateTime<Utc>) -> String {
-    let Said { at, since, waits, says, .. } = said;
+fn said_line(said: &Said, status: &Status<'_>) -> String {
+    let (Said { at, since, waits, says, .. }, now) = (said, status.now);
+    let ago = age(*at, now);
     match since.filter(|_| *waits) {
-        Some(since) => format!("Waiting for {} (as of {} ago): {says}", age(since, now), age(*at, now)),
-        None => format!("Last message, {} ago: {says}", age(*at, now)),
+        Some(since) if status.runner.is_some_and(|runner| runner.is_alive) => {
+            format!("Waiting for {} (as of {ago} ago): {says}", age(since, now))
+        }
+        Some(since) => {
+            let last = format!("The last run waited for {}, until {ago} ago: {says}", age(since, *at));
+            // The line about OSDs in progress says the rest.
+            let is_said = status.ledger.in_flight().next().is_some();
+            if is_said { last } else { format!("No run is at work. {last}. Start a run: {RUN_AGAIN}") }
+        }
+        None => format!("Last message, {ago} ago: {says}"),
     }
 }
 

@@ -18,7 +18,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 27] = [
+const OF_OTHERS: [&str; 28] = [
     "--all-containers",
     "--as",
     "--block",
@@ -28,6 +28,7 @@ const OF_OTHERS: [&str; 27] = [
     "--force",
     "--from",
     "--grace-period",
+    "--delete-emptydir-data",
     "--ignore-daemonsets",
     "--ignore-not-found",
     "--kube-context",

@@ -154,8 +154,8 @@ fn status_shows_what_is_left_on_an_osd_that_is_emptied() {
     assert_eq!(json["open"][0]["emptying"]["leftBytes"], json!(5_u64 << 30));
     // The last message of the run is more recent than the ledger.
     let mut pace = RunPace::default();
-    pace.empties(BY_HAND, noon(), 8 << 30, 12);
-    pace.empties(BY_HAND, noon() + chrono::TimeDelta::minutes(4), 2 << 30, 3);
+    pace.empties((BY_HAND, false), noon(), 8 << 30, 12);
+    pace.empties((BY_HAND, false), noon() + chrono::TimeDelta::minutes(4), 2 << 30, 3);
     pace.queue.in_progress = 1;
     let flags = [].into();
     let wait = Wait::Emptying { osd: BY_HAND, pgs: 3, bytes: 2 << 30, elsewhere: None, flags, first: None };

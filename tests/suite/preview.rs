@@ -260,7 +260,17 @@ fn status_shows_the_wait_its_start_and_the_control() {
         now: noon() + chrono::TimeDelta::minutes(5),
     };
     let text = show::status_text(&status, Width::Unknown);
-    assert!(text.contains("Waiting for 5 min (as of 2 min ago): osd.0 waits: "), "{text}");
+    let last = "The last run waited for 3 min, until 2 min ago: osd.0 waits: ";
+    assert!(text.contains(last), "{text}");
+    let runner = Runner {
+        job: "m".to_owned(),
+        pod: "m-x".to_owned(),
+        renewed_at: None,
+        has_pod: true,
+        is_alive: true,
+    };
+    let at_work = show::status_text(&Status { runner: Some(&runner), ..status }, Width::Unknown);
+    assert!(at_work.contains("Waiting for 5 min (as of 2 min ago): osd.0 waits: "), "{at_work}");
     assert!(text.contains("Paused 5 min ago") && text.contains("osd-migrate -n NAMESPACE resume"), "{text}");
     assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
     let json = show::status_json(&status);

@@ -72,7 +72,7 @@ fn plan_shows_the_removal_before_the_migrations() {
     for expected in [
         "1 of 6 OSDs to migrate, 2 to remove, 3 as declared",
         "removal requested",
-        "\nEmptied and removed, as requested: osd.1 (its disk is wiped), osd.2 (its disk is wiped). To keep one: \
+        "\nRemoved, as requested: osd.1 (its disk is wiped), osd.2 (its disk is wiped). To keep one: \
          osd-migrate -n NAMESPACE keep osd.1\n",
         "\nosd.1 is emptied first: 105.0 MiB move; the fullest OSD then: osd.7, 43 %",
     ] {
@@ -92,7 +92,7 @@ fn plan_and_status_name_the_switch_that_removes_an_osd() {
     let text = table(&out);
     for expected in [
         "  run.removeOut ",
-        "\nEmptied and removed, because run.removeOut is on: osd.1 (its disk stays as it is). To keep one: run with \
+        "\nRemoved, because run.removeOut is on: osd.1 (its disk stays as it is). To keep one: run with \
          --skip osd.1 (value run.skip)",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
@@ -187,9 +187,9 @@ fn status_shows_each_request_with_its_state() {
     let stored = StoredRequests { deployed: [(FILESTORE, other), (BY_HAND, other)].into(), ..stored(&world) };
     let (text, json) = status(&world, &stored);
     for expected in [
-        "osd.0      is wiped  5 min ago  waits for a run with --removals",
-        "osd.1      is wiped  5 min ago  in progress",
-        "osd.2      is wiped  5 min ago  void: the OSD has another fsid",
+        "osd.0      is wiped if it is up  5 min ago  waits for a run with --removals",
+        "osd.1      is wiped              5 min ago  in progress",
+        "osd.2      is wiped if it is up  5 min ago  void: the OSD has another fsid",
         "\nTo delete void requests: osd-migrate -n NAMESPACE keep osd.2\n",
         "\nRequests that can't be read, and are ignored: osd-x. See: kubectl -n NAMESPACE get configmap \
          osd-migrate-requests -o yaml",
@@ -205,7 +205,7 @@ fn status_shows_each_request_with_its_state() {
     assert_eq!(json["requests"]["unreadable"], json!(["osd-x"]));
     let quarantine = Quarantine { why: "its disk failed".to_owned(), since: noon() };
     world.record(CONFORMING).quarantine = Some(quarantine);
-    assert!(status(&world, &stored).0.contains("osd.1      is wiped  5 min ago  quarantined"));
+    assert!(status(&world, &stored).0.contains("osd.1      is wiped              5 min ago  quarantined"));
     let mut of_node = stored.clone();
     for osd in [BY_HAND, FILESTORE] {
         of_node.requests.removals.get_mut(&osd).unwrap().node = Some(NodeName("h1".to_owned()));
@@ -278,7 +278,7 @@ fn removal_is_listed_and_requested_only_after_its_confirmation() {
     for expected in [
         "osd-migrate -n NAMESPACE plan --remove-node h1\n",
         "\nmgr.a, mon.a are on node h1, too, and stay there. Before you turn the node off, drain it, and wait until Rook \
-         has started them on other nodes: kubectl drain h1 --ignore-daemonsets\n",
+         has started them on other nodes: kubectl drain h1 --ignore-daemonsets --delete-emptydir-data\n",
         "osd-migrate -n NAMESPACE remove --node h1 --disk mark --confirm yes-really-remove-osds",
     ] {
         assert!(listed.contains(expected), "{expected}: {listed}");

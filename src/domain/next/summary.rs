@@ -55,6 +55,8 @@ pub struct Summary {
     pub left_to_rook_at_0: BTreeSet<OsdId>,
     /// OSDs that the run made unencrypted, and whose CronJobs of the key rotation Rook leaves.
     pub rotations_left: BTreeSet<OsdId>,
+    /// Number of OSDs that are down because of their migration: quarantined ones.
+    pub down: usize,
     /// Nodes whose disks repeatedly could not be inspected.
     pub unseen_nodes: BTreeSet<NodeName>,
 }

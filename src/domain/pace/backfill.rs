@@ -33,6 +33,9 @@ pub struct Backfill {
     /// Whether the data moves away from the OSD, which is emptied before its stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub away: bool,
+    /// Whether the data that moves away stays away: the OSD is removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) stays_away: bool,
     /// Seconds that the OSD was emptied for before.
     #[serde(default)]
     pub(super) emptied_seconds: i64,
@@ -60,6 +63,7 @@ impl Backfill {
         Self {
             osd,
             away: false,
+            stays_away: false,
             emptied_seconds: 0,
             since: at,
             total_bytes: left_bytes,
@@ -71,9 +75,9 @@ impl Backfill {
         }
     }
 
-    /// Creates the emptying of an OSD from its first sample.
-    pub fn away(osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) -> Self {
-        Self { away: true, ..Self::new(osd, at, left_bytes, pgs) }
+    /// Creates the emptying of an OSD, which is removed or not, from its first sample.
+    pub fn away(osd: OsdId, is_removal: bool, at: DateTime<Utc>, left_bytes: u64, pgs: u64) -> Self {
+        Self { away: true, stays_away: is_removal, ..Self::new(osd, at, left_bytes, pgs) }
     }
 
     /// Adds a sample.
@@ -120,9 +124,10 @@ impl Backfill {
         self.total_bytes.saturating_sub(self.left_bytes)
     }
 
-    /// Returns the bytes that move later: those that left an emptied OSD move back to the new one.
+    /// Returns the bytes that move later: those that left an emptied OSD move back to the new one, if there
+    /// is to be one.
     pub fn later_bytes(&self) -> u64 {
-        if self.away { self.total_bytes } else { 0 }
+        if self.away && !self.stays_away { self.total_bytes } else { 0 }
     }
 
     /// Returns since when there was no progress, if this counts as a stall.

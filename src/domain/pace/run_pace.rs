@@ -10,7 +10,7 @@ use super::span::Span;
 use crate::domain::gate::{self, Own};
 use crate::domain::ledger::RefusedStep;
 use crate::domain::osd::OsdId;
-use crate::domain::plan::{candidates, refused};
+use crate::domain::plan::{candidates, refused, removals_due};
 use crate::domain::view::View;
 
 /// Time for an OSD in addition to its backfill, as long as none was measured: stop, wipe, prepare, start.
@@ -51,10 +51,14 @@ impl Queue {
             let bytes = view.slot(*osd).and_then(|slot| slot.used_bytes).unwrap_or(0);
             if is_emptied(*osd) { bytes.saturating_mul(2) } else { bytes }
         };
+        // What leaves these OSDs stays away; nothing is on a dead one.
+        let removals: Vec<OsdId> = removals_due(view).collect();
+        let leaves = |osd: &OsdId| view.slot(*osd).filter(|slot| slot.up)?.used_bytes;
+        let leaving: u64 = removals.iter().filter_map(leaves).sum();
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Self {
-            osds: count(osds.len()),
-            bytes: osds.iter().map(used).sum(),
+            osds: count(osds.len() + removals.len()),
+            bytes: osds.iter().map(used).sum::<u64>().saturating_add(leaving),
             in_progress: count(view.ledger.in_flight().count()),
             quarantined: count(view.ledger.quarantined().count()),
             refused: count(refused),
@@ -110,17 +114,27 @@ impl RunPace {
         self.backfills.insert(osd, backfill);
     }
 
-    /// Adds a sample of the emptying of an OSD.
-    pub fn empties(&mut self, osd: OsdId, at: DateTime<Utc>, left_bytes: u64, pgs: u64) {
+    /// Adds a sample of the emptying of an OSD, which is removed or not.
+    pub fn empties(
+        &mut self,
+        (osd, is_removal): (OsdId, bool),
+        at: DateTime<Utc>,
+        left_bytes: u64,
+        pgs: u64,
+    ) {
         match self.backfills.get_mut(&osd).filter(|known| known.away) {
             Some(emptying) => emptying.add(at, left_bytes, pgs),
-            None => drop(self.backfills.insert(osd, Backfill::away(osd, at, left_bytes, pgs))),
+            None => drop(self.backfills.insert(osd, Backfill::away(osd, is_removal, at, left_bytes, pgs))),
         }
     }
 
     /// Drops the backfill or emptying of an OSD that is given up: how its data moves on is not observed.
     pub fn gives_up(&mut self, osd: OsdId) {
-        self.moved_bytes += self.backfills.remove(&osd).map_or(0, |known| known.moved_bytes());
+        if let Some(known) = self.backfills.remove(&osd) {
+            self.moved_bytes += known.moved_bytes();
+            // Bytes without their time would make a rate that no disk has.
+            self.ended(known.since, known.progressed_at);
+        }
     }
 
     /// Counts an OSD that is quarantined.
@@ -147,7 +161,9 @@ impl RunPace {
             self.overhead_seconds += took.num_seconds();
             return;
         };
-        let backfilled = self.ended(backfill.since, now);
+        // A removed OSD is done some time after its last byte has moved away.
+        let moved_until = if backfill.away { backfill.progressed_at } else { now };
+        let backfilled = self.ended(backfill.since, moved_until);
         self.moved_bytes += backfill.total_bytes;
         self.overhead_seconds += (took.num_seconds() - backfilled - backfill.emptied_seconds).max(0);
     }
@@ -269,13 +285,13 @@ mod tests {
     #[test]
     fn emptied_osd_moves_its_data_twice() {
         let mut pace = RunPace::default();
-        pace.empties(OsdId(1), at(0), 60 * GIB, 8);
-        pace.empties(OsdId(1), at(30), 30 * GIB, 4);
+        pace.empties((OsdId(1), false), at(0), 60 * GIB, 8);
+        pace.empties((OsdId(1), false), at(30), 30 * GIB, 4);
         let progress = pace.progress(at(30));
         assert_eq!((progress.left_bytes, progress.moved_bytes), (90 * GIB, 30 * GIB));
         // 30 GiB away at 1 GiB a minute, or the last half of it at that rate, and 60 GiB back.
         assert_eq!(progress.all_left.unwrap().shortest, TimeDelta::minutes(90));
-        pace.empties(OsdId(1), at(60), 0, 0);
+        pace.empties((OsdId(1), false), at(60), 0, 0);
         assert_eq!(pace.progress(at(70)).stalled, None, "an empty OSD waits for its stop");
         pace.backfills(OsdId(1), at(70), 60 * GIB, 8);
         assert_eq!((pace.progress(at(70)).left_bytes, pace.moved_bytes), (60 * GIB, 60 * GIB));

@@ -17,6 +17,7 @@ use crate::domain::view::View;
 /// Ends a run that was cancelled: no OSD is started on.
 pub(super) fn cancelled(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     rest.summary.cancelled = gate::is_cancelled(view);
+    rest.summary.down = down(view);
     rest.summary.cancelled.then(|| end(view, Next::Finished(rest.take_summary())))
 }
 
@@ -50,7 +51,13 @@ pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
     let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
     let mut summary = rest.take_summary();
     summary.places.extend(new_on_pvc::problems(view));
+    summary.down = down(view);
     Next::Finished(Summary { problems, unseen_nodes, ..summary })
+}
+
+/// Returns the number of OSDs that are down because of their migration.
+fn down(view: View<'_>) -> usize {
+    view.ledger.records.values().filter(|record| record.down_since.is_some()).count()
 }
 
 /// Ends the run.

@@ -65,7 +65,7 @@ pub use order::host_of;
 pub use provisioner::OF_PLAN;
 pub use quarantined::UNHEALED_MINUTES;
 pub use questions::{Questions, questions};
-pub use removals::{previews as removals, requested as requested_removals};
+pub use removals::{previews as removals, removals_due, requested as requested_removals};
 pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
 pub use unrequested::all as unrequested_removals;
 

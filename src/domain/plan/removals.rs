@@ -189,6 +189,11 @@ fn due(view: View<'_>) -> impl Iterator<Item = (OsdId, RemovalRequest)> {
     all.filter(move |(osd, _)| view.selects_to_remove(*osd) && !view.ledger.records.contains_key(osd))
 }
 
+/// Returns the OSDs that this run has yet to remove.
+pub fn removals_due(view: View<'_>) -> impl Iterator<Item = OsdId> {
+    due(view).map(|(osd, _)| osd).filter(move |_| view.policy.removes())
+}
+
 /// Returns the gate of one OSD.
 fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -> Gate {
     let refused = view.ledger.refused(osd, &view.policy.run).map_or(Gate::Open, |refused| {

@@ -63,8 +63,9 @@ impl Template {
             }
         }
         if look.is_some() {
-            // Without an owner, the Job does not count as one of the CronJob's Jobs, whose logs are kept.
-            insert(&mut job, "/metadata", "ownerReferences", json!([]));
+            // Without a controller, the Job does not count as one of the CronJob's Jobs, whose logs are kept.
+            // Without an owner, Argo CD 2 would take it for an object that Git lacks, and delete it.
+            insert(&mut job, "/metadata/ownerReferences/0", "controller", json!(false));
             insert(&mut job, "/spec", "backoffLimit", json!(RETRIES_OF_A_LOOK));
             insert(&mut job, "/spec", "ttlSecondsAfterFinished", json!(TTL_OF_A_LOOK));
         }
@@ -293,7 +294,8 @@ mod tests {
         let look = created(Some(Look { columns: Some(80) })).await;
         let env = &look["spec"]["template"]["spec"]["containers"][1]["env"];
         assert_eq!(env, &json!([{"name": "POD_NAME"}, {"name": "COLUMNS", "value": "80"}]));
-        assert_eq!(look["metadata"]["ownerReferences"], json!([]));
+        let owner = &look["metadata"]["ownerReferences"][0];
+        assert_eq!((&owner["uid"], &owner["controller"]), (&json!("c"), &json!(false)));
         let spec = &look["spec"];
         assert_eq!((&spec["backoffLimit"], &spec["ttlSecondsAfterFinished"]), (&json!(1), &json!(3600)));
     }

@@ -35,7 +35,7 @@ const PLAIN_LIMIT: usize = 512 << 10;
 const UNPACKED_LIMIT: u64 = 64 << 20;
 
 /// Number of plans that are kept: people approve the latest one, and a run keeps its own one among the
-/// latest.
+/// latest, since it renews its time.
 const KEPT: usize = 20;
 
 impl K8s {

@@ -161,12 +161,12 @@ fn each_failure_that_may_be_temporary_is_quoted() {
 
 #[test]
 fn each_end_of_a_run_is_quoted() {
-    /// Variant that the problem of the node reports.
-    const OTHERWISE: &str = "unseen_nodes";
+    /// Fields that the problem of the node, and metrics, report.
+    const OTHERWISE: [&str; 2] = ["unseen_nodes", "down"];
     let source = read("src/domain/next/summary.rs");
     let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
     let fields = block(&source, "pub struct Summary {").lines().filter_map(field).collect();
-    let made = summaries().iter().map(|(field, _)| text(field)).chain([text(OTHERWISE)]).collect();
+    let made = summaries().iter().map(|(field, _)| text(field)).chain(OTHERWISE.map(text)).collect();
     assert_same("what a summary tells that is made here", &fields, &made);
 
     let of = |summary: &Summary| {
