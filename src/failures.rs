@@ -22,6 +22,8 @@ const PATIENCE_FOR_A_RIGHT: u32 = 20;
 pub(crate) struct Stopped {
     /// Id of the OSD.
     pub(crate) osd: OsdId,
+    /// It is stopped. Otherwise it may be: its stop is intended.
+    pub(crate) is_down: bool,
     noout_is_ours: bool,
     since: Option<DateTime<Utc>>,
 }
@@ -32,6 +34,7 @@ impl Stopped {
         let open = ledger.in_flight().filter(|record| record.stop_intended_at.is_some() && !record.closing);
         open.map(|record| Self {
             osd: record.osd,
+            is_down: record.is_committed(),
             noout_is_ours: record.flags_to_lift(true, true).0,
             // Without a time, it is up again.
             since: record.down_since.or(record.stop_intended_at.filter(|_| record.new.is_none())),
@@ -63,14 +66,22 @@ impl Failures {
     /// Counts a failure, and returns whether the run tries again.
     ///
     /// A runner that exits for a missing right would leave an OSD down, and nothing would notice when the
-    /// right is granted again.
-    pub(crate) fn tries_again(&mut self, severity: Severity, of_act: bool, stopped: &[Stopped]) -> bool {
+    /// right is granted again. `stopped` is `None` as long as no ledger was read: there may be some.
+    pub(crate) fn tries_again(
+        &mut self,
+        severity: Severity,
+        of_act: bool,
+        stopped: Option<&[Stopped]>,
+    ) -> bool {
         self.count += 1;
-        match severity {
-            Severity::Passing => self.count < PATIENCE,
-            Severity::Denied if !stopped.is_empty() => true,
-            Severity::Denied => !of_act && self.has_succeeded && self.count < PATIENCE_FOR_A_RIGHT,
-            Severity::WrongPlace | Severity::NeedsPerson => false,
+        match (severity, stopped) {
+            (Severity::Passing, _) => self.count < PATIENCE,
+            (Severity::Denied, None) => self.count < PATIENCE_FOR_A_RIGHT,
+            (Severity::Denied, Some([])) => {
+                !of_act && self.has_succeeded && self.count < PATIENCE_FOR_A_RIGHT
+            }
+            (Severity::Denied, Some(_)) => true,
+            (Severity::WrongPlace | Severity::NeedsPerson, _) => false,
         }
     }
 
@@ -102,7 +113,8 @@ mod tests {
     #[test]
     fn noout_of_each_stopped_osd_is_lifted_when_it_is_due() {
         let at = |minutes: i64| DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes);
-        let down = |osd, since, noout_is_ours| Stopped { osd: OsdId(osd), noout_is_ours, since };
+        let down =
+            |osd, since, noout_is_ours| Stopped { osd: OsdId(osd), is_down: true, noout_is_ours, since };
         let stopped = [
             down(1, Some(at(0)), true),
             down(2, Some(at(6)), true),
@@ -126,12 +138,18 @@ mod tests {
     fn missing_right_has_a_limit_if_no_osd_is_stopped() {
         let (mut first, mut later) = (Failures::default(), Failures::none());
         let tries = |failures: &mut Failures| {
-            (0..100).take_while(|_| failures.tries_again(Severity::Denied, false, &[])).count()
+            (0..100).take_while(|_| failures.tries_again(Severity::Denied, false, Some(&[]))).count()
         };
         assert_eq!((tries(&mut first), tries(&mut later)), (0, 19));
-        assert!(!Failures::none().tries_again(Severity::Denied, true, &[]), "an act is refused at once");
-        let stopped = [Stopped { osd: OsdId(1), noout_is_ours: true, since: None }];
+        let mut unknown = Failures::default();
+        let of_unknown = (0..100).take_while(|_| unknown.tries_again(Severity::Denied, false, None)).count();
+        assert_eq!(of_unknown, 19, "an OSD may be stopped");
+        assert!(
+            !Failures::none().tries_again(Severity::Denied, true, Some(&[])),
+            "an act is refused at once"
+        );
+        let stopped = [Stopped { osd: OsdId(1), is_down: true, noout_is_ours: true, since: None }];
         let mut waits = Failures::default();
-        assert!((0..1000).all(|_| waits.tries_again(Severity::Denied, true, &stopped)));
+        assert!((0..1000).all(|_| waits.tries_again(Severity::Denied, true, Some(&stopped))));
     }
 }

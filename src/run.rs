@@ -70,7 +70,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let mut failures = Failures::default();
         let mut done_at = self.clock.now();
         // According to the last ledger that was read.
-        let (mut stopped, mut before) = (Vec::new(), Before::Other);
+        let (mut stopped, mut before) = (None::<Vec<Stopped>>, Before::Other);
         loop {
             let began = self.clock.now();
             let iteration = self.iteration(policy, &mut stopped, before).await;
@@ -91,12 +91,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
                     let (severity, of_act) = (severity(&error), matches!(error, RunError::Act(_)));
-                    let tries_again = failures.tries_again(severity, of_act, &stopped);
+                    let tries_again = failures.tries_again(severity, of_act, stopped.as_deref());
+                    let stopped = stopped.as_deref().unwrap_or_default();
                     let waits = severity == Severity::Denied;
-                    self.report_failure(&error, if waits { &stopped } else { &[] }).await;
+                    self.report_failure(&error, if waits { stopped } else { &[] }).await;
                     let is_end = !tries_again && severity != Severity::Passing;
                     let due = (self.clock.now(), policy.limits.noout);
-                    for one in failures.to_heal(&stopped, is_end, due) {
+                    // An act follows an observation, by which `noout` is lifted in time.
+                    let healed =
+                        if of_act && !is_end { Vec::new() } else { failures.to_heal(stopped, is_end, due) };
+                    for one in healed {
                         if self.let_ceph_heal(one).await {
                             failures.healed(one.osd);
                         }
@@ -114,13 +118,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     ///
     /// A refused act was reported already, and is reported again only if the run waits for it.
     async fn report_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
-        let osds: Vec<String> = waiting.iter().map(|stopped| stopped.osd.to_string()).collect();
+        let is_any_down = waiting.iter().any(|stopped| stopped.is_down);
+        let those = waiting.iter().filter(|stopped| stopped.is_down == is_any_down);
+        let osds: Vec<String> = those.map(|stopped| stopped.osd.to_string()).collect();
         let text = match (error, osds.is_empty()) {
             (RunError::Act(_), true) => return,
             (RunError::Observe(_) | RunError::Ledger(_), true) => error.to_string(),
             (_, false) => format!(
-                "{error}; {} is stopped for its migration: waiting until this is allowed",
-                osds.join(", ")
+                "{error}; {} is {} for its migration: waiting until this is allowed",
+                osds.join(", "),
+                if is_any_down { "stopped" } else { "about to be stopped" }
             ),
         };
         self.audience.report(Event::Blind(&text)).await;
@@ -147,7 +154,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     async fn iteration(
         &mut self,
         policy: &Policy,
-        stopped: &mut Vec<Stopped>,
+        stopped: &mut Option<Vec<Stopped>>,
         before: Before,
     ) -> Result<Iteration, RunError> {
         match self.lease.acquire().await.map_err(RunError::Observe)? {
@@ -166,18 +173,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             self.store.forget();
         }
         let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
-        *stopped = Stopped::of(&ledger);
+        *stopped = Some(Stopped::of(&ledger));
         if may_wait && plan::crash_loop(policy, &ledger).is_none() {
             if let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
                 return self.carry_out(policy, (ledger, version), decided).await;
             }
             (ledger, version) = self.loaded_again((ledger, version)).await?;
-            *stopped = Stopped::of(&ledger);
+            *stopped = Some(Stopped::of(&ledger));
         }
         match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
             (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
             (Err(_), Some(halt)) => {
-                for one in Stopped::with_our_noout(stopped) {
+                for one in Stopped::with_our_noout(stopped.as_deref().unwrap_or_default()) {
                     self.let_ceph_heal(one).await;
                 }
                 Ok(self.halted(halt).await)

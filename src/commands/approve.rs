@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::commands::pod::patiently;
 use crate::domain::approval::{Approval, PlanHash, PlanLines};
 use crate::domain::policy::Policy;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
@@ -72,7 +73,8 @@ pub(super) async fn approved_or_none(k8s: &Arc<K8s>, policy: Policy) -> Result<P
 
 /// Reads a plan, and renews its time: a plan that is in use stays among the latest ones.
 async fn stored(k8s: &K8s, hash: &PlanHash) -> Result<Option<PlanLines>, Exit> {
-    let plan = k8s.read_plan(hash).await.map_err(|error| not_seen(&kube_failure(error)))?;
+    let read = async || k8s.read_plan(hash).await.map_err(kube_failure);
+    let plan = patiently(read).await.map_err(|failure| not_seen(&failure))?;
     if let Some(lines) = &plan {
         renew(k8s, lines).await;
     }

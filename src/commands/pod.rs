@@ -1,9 +1,11 @@
 //! The pod of this process: its environment, and its Job.
 
+use std::time::Duration;
+
 use crate::domain::policy::Policy;
 use crate::k8s::{K8s, Own, PodEnv};
-use crate::live::kube_failure;
-use crate::ports::Failure;
+use crate::live::{WallClock, kube_failure};
+use crate::ports::{Clock, Failure, Severity};
 
 /// Environment variable with the image of the node agents for a runner outside Kubernetes.
 ///
@@ -26,6 +28,26 @@ pub(super) fn is_in_pod() -> bool {
 pub(super) fn of_environment(policy: Policy) -> Policy {
     let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());
     Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
+}
+
+/// Tries of a request at the start of a run if a right is missing: one minute, as in `src/failures.rs`.
+///
+/// An OSD may be stopped, and an API server that has just started refuses requests until it has read all
+/// roles.
+const TRIES_FOR_A_RIGHT: u32 = 20;
+
+/// Time between these tries.
+const BETWEEN_TRIES: Duration = Duration::from_secs(3);
+
+/// Asks again for a minute while a right is missing.
+pub(super) async fn patiently<T>(ask: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+    for _ in 1..TRIES_FOR_A_RIGHT {
+        match ask().await {
+            Err(failure) if failure.severity == Severity::Denied => WallClock.sleep(BETWEEN_TRIES).await,
+            answer => return answer,
+        }
+    }
+    ask().await
 }
 
 /// Returns this pod and its Job: the runner works only as one.

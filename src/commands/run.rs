@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::{LogFormat, PlanOutput, TelemetryArgs};
 use crate::commands::approve::approved;
 use crate::commands::plan::planned;
-use crate::commands::pod::{environment, of_environment, own};
+use crate::commands::pod::{environment, of_environment, own, patiently};
 use crate::commands::print::print;
 use crate::domain::history::ConfirmedBy;
 use crate::domain::policy::Policy;
@@ -29,7 +29,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     // left.
     let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
     let drift = planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1);
-    let own = match own(&k8s).await {
+    let own = match patiently(async || own(&k8s).await).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };

@@ -48,6 +48,9 @@ impl Live {
                 return self.tolerate(*osd, (deployment, *generation), add, precondition.as_ref()).await;
             }
             KubeAct::CreatePdb { osd, record } => return self.create_pdb(*osd, record).await,
+            KubeAct::LimitDrains { uid, generation, max_unavailable } => {
+                return self.limit_drains((uid, *generation), *max_unavailable).await;
+            }
             KubeAct::BackUp { osd, record, deployment, generation } => {
                 k8s.back_up(*osd, record, deployment, *generation).await
             }
@@ -60,9 +63,6 @@ impl Live {
             KubeAct::Unfence { value } => k8s.unfence(value).await,
             KubeAct::ScaleOperator { name, uid, generation, replicas } => {
                 k8s.scale_operator(name, (uid, *generation), *replicas).await
-            }
-            KubeAct::LimitDrains { uid, generation, max_unavailable } => {
-                k8s.limit_drains((uid, *generation), *max_unavailable).await
             }
             KubeAct::DeletePdb { uid } => k8s.delete_pdb(uid).await,
             KubeAct::Restart { osd, record } => k8s.restart(*osd, record).await,

@@ -282,6 +282,23 @@ impl Live {
         created.map_err(|error| passing(error.to_string()))
     }
 
+    /// Changes Rook's PodDisruptionBudget.
+    ///
+    /// A policy may refuse the value 0. As for osd-migrate's own one, the plan decides what that means.
+    pub(super) async fn limit_drains(
+        &mut self,
+        expected: (&str, i64),
+        max_unavailable: u32,
+    ) -> Result<(), Failure> {
+        match self.k8s.limit_drains(expected, max_unavailable).await {
+            Err(error @ (K8sError::Refused { .. } | K8sError::Forbidden { .. })) if max_unavailable == 0 => {
+                self.pdb_rejected = Some((now() + until_tried_again(&error), error.to_string()));
+                Err(passing(error.to_string()))
+            }
+            done => done.map_err(kube_failure),
+        }
+    }
+
     pub(super) fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
         self.declared.clone().ok_or_else(|| passing("the cluster was not observed yet".to_owned()))
     }

@@ -115,7 +115,9 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         Saving::Record => "migration started",
         Saving::Withdrawn => "record withdrawn; nothing was changed",
         Saving::NotAdmitted { why } => {
-            return format!("skipped and unchanged: the API server does not admit its new Deployment: {why}");
+            return format!(
+                "skipped and unchanged: the API server does not admit its new Deployment, or its stop: {why}"
+            );
         }
         Saving::NotEmptied { why } => {
             return format!(

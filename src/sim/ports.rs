@@ -20,7 +20,9 @@ use crate::domain::ledger::Ledger;
 use crate::domain::observation::{FailedActs, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
-use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
+use crate::ports::{
+    Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure, passing,
+};
 use crate::sim::acts::checks;
 use crate::sim::course::Sim;
 use crate::sim::world::World;
@@ -95,6 +97,11 @@ impl Drop for Me {
 }
 
 impl Runner {
+    /// Notes that a right or a policy denied an act, which did not reach the cluster.
+    pub fn note_denied(&self, act: &Act, why: &str) {
+        self.me.failed.borrow_mut().note(act.osd(), false, Some(why.to_owned()));
+    }
+
     /// Creates a process.
     pub fn new(sim: &Rc<RefCell<Sim>>, watch: Option<Watch>) -> Self {
         let number = {
@@ -192,7 +199,9 @@ impl Cluster for Runner {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let done = self.act_as_expected(act).await;
-        self.me.failed.borrow_mut().note(act.osd(), done.is_ok());
+        let denied = done.as_ref().err().filter(|failure| failure.severity == Severity::Denied);
+        let denied = denied.map(|failure| failure.message.clone());
+        self.me.failed.borrow_mut().note(act.osd(), done.is_ok(), denied);
         done
     }
 }

@@ -89,6 +89,7 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
         milestones: _,
         lost_upmaps,
         retried,
+        pod_restarts,
         closing,
         quarantine,
     } = record;
@@ -96,7 +97,7 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
     (id, osd, node, class, strategy, target, db, pvcs, old, deployment, crush).hash(hasher);
     (former_weight, reweight, primary_affinity, upmaps, used_bytes, former_flags).hash(hasher);
     (evidence, pgs, pg_nums, noout_lifted, restarts, stop_reverted).hash(hasher);
-    (attempt, issued, new, retried, closing).hash(hasher);
+    (attempt, issued, new, retried, pod_restarts, closing).hash(hasher);
     [stop_intended_at, down_since, blocked_since, saved_at].map(since).hash(hasher);
     [wipe_blocked_since, left_to_rook_since].map(since).hash(hasher);
     empty.as_ref().map(|empty| hash_emptying(empty, now, hasher)).hash(hasher);

@@ -86,7 +86,7 @@ impl State {
         let Next::Do(act) = decided else { return None };
         let policy = self.policy_now(policy);
         let mut seen = self.world.observe(|_| plan::Questions::default());
-        seen.failed.note(act.osd(), false);
+        seen.failed.note(act.osd(), false, None);
         let seen = self.world.answered(seen, |seen| plan::questions(&policy, &self.ledger, seen));
         let next = plan::plan(&policy, &self.ledger, &seen);
         (next != *decided).then_some(next)

@@ -46,7 +46,7 @@ pub use removal::{
 pub use rook::{
     Fenced, can_be_fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced,
 };
-pub use space::{enough_space, least_space, room};
+pub use space::{enough_space, least_space, room, used_bytes};
 pub use stop::{
     admitted, after_stop, around_any_stop, before_any_stop, before_restart, before_stop, before_this_stop,
     data_before_stop,

@@ -111,15 +111,16 @@ impl<'a> Own<'a> {
         let slot = self.seen.ceph.slots.get(&osd);
         let is_dead = slot.is_some_and(|slot| !slot.up && !slot.gets_data());
         let node = self.seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
-        first_not_open([
-            if is_dead { emptied(osd, &self.seen.ceph) } else { self.is_up(osd) },
-            // The stop of this OSD would wait for the pod, and other OSDs for the stop.
-            if is_dead { node_answers(osd, self.seen) } else { Gate::Open },
+        let but_for_data = first_not_open([
+            // The stop of a dead OSD would wait for the pod, and other OSDs for the stop.
+            if is_dead { node_answers(osd, self.seen) } else { self.is_up(osd) },
             not_ambiguous(osd, self.seen),
             rook::prepares_none_on(node, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
-        ])
+        ]);
+        // Reads all PGs: a rack that is lost has hundreds of dead OSDs, whose nodes do not answer.
+        if is_dead && but_for_data == Gate::Open { emptied(osd, &self.seen.ceph) } else { but_for_data }
     }
 
     /// Returns the OSD's gate combined with the predicted answer of `osd ok-to-stop`.

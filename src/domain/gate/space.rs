@@ -4,6 +4,7 @@ use super::Reason;
 use super::answer::{Gate, shut_if};
 use crate::domain::ledger::Record;
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 
 /// Returns the gate that is open if the old OSD's data fits into the new OSD.
 ///
@@ -12,11 +13,21 @@ use crate::domain::observation::Observation;
 pub fn enough_space(record: &Record, seen: &Observation) -> Gate {
     let old = seen.ceph.slots.get(&record.osd).filter(|slot| slot.fsid == Some(record.old));
     let now = old.filter(|slot| slot.up).and_then(|slot| slot.used_bytes);
-    let used = now.or(record.used_bytes).or_else(|| old?.used_bytes);
+    let used = now.or(record.used_bytes).or_else(|| used_bytes(record.osd, seen));
     let (Some(evidence), Some(used)) = (&record.evidence, used) else {
         return Gate::Unknown(Reason::UsageUnknown).guarded();
     };
     room(evidence.usable_bytes, used, seen)
+}
+
+/// Returns the bytes used on an OSD; `None` if that is not known.
+///
+/// The mgr drops the usage of an OSD that is out (`ClusterState::ingest_pgstats`, 16 to 20). If no PG is on
+/// it any more, nothing is to move back to it but what CRUSH places there later.
+pub fn used_bytes(osd: OsdId, seen: &Observation) -> Option<u64> {
+    let slot = seen.ceph.slots.get(&osd)?;
+    let is_emptied = || !slot.is_in && !seen.ceph.pgs.values().any(|pg| pg.is_on(osd));
+    slot.used_bytes.or_else(|| is_emptied().then_some(0))
 }
 
 /// Returns the gate that is open if so many bytes are enough for the data of an OSD.

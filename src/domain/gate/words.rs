@@ -256,8 +256,8 @@ impl fmt::Display for Reason {
             ),
             Self::AdmissionRefused { osd, why } => write!(
                 f,
-                "the API server does not admit the new Deployment of {osd} (dry run before its stop): {why}. Allow this \
-                 Deployment, or change the named policy, webhook or quota; the next run asks again"
+                "the API server does not admit the new Deployment of {osd} (dry run before its stop), or its stop: {why}. \
+                 Allow it, or change the named policy, webhook or quota; the next run asks again"
             ),
             Self::AdmissionUnknown { why: None, .. } => f.write_str(
                 "the API server has not answered yet whether it admits the new Deployment of the OSD",

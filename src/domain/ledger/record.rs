@@ -40,6 +40,9 @@ pub enum Strategy {
     Removal(Removal),
 }
 
+/// Number of milestones before the last one: a migration has some 20, and a reverted stop ten more.
+const MOST_MILESTONES: usize = 100;
+
 /// Why the disk of a dead OSD is left as it is.
 const LEFT_BY_DEAD: &str = "the OSD was down, so its disk was not read. If the disk is used again, make it blank first: \
                             ceph-volume lvm zap DEVICE, on its node in Ceph's image";
@@ -129,6 +132,9 @@ pub struct Record {
     pub lost_upmaps: Option<LostUpmaps>,
     /// A person had it retried after a quarantine: earlier restarts of its pod do not count.
     pub retried: bool,
+    /// Restarts of its pod when the OSD first came up after that: only more than these count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_restarts: Option<u32>,
     /// The OSD is up, clean and as wanted: only the cleanup is left.
     pub closing: bool,
     /// The OSD failed and is quarantined.
@@ -196,7 +202,16 @@ impl Record {
     pub fn note_milestone(&mut self, code: &str, at: DateTime<Utc>) {
         self.saved_at = Some(at);
         self.milestones.pop_if(|(last, _)| last == code);
+        // An OSD that flaps for days must not fill the ledger.
+        self.milestones.truncate(MOST_MILESTONES);
         self.milestones.push((code.to_owned(), at));
+    }
+
+    /// Notes the restarts of the pod of an OSD that came up, if it is the first time after a `retry`.
+    pub fn note_restarts(&mut self, restarts: u32) {
+        if self.retried {
+            self.pod_restarts.get_or_insert(restarts);
+        }
     }
 
     /// Notes that the OSD that is removed is dead, and its data on other OSDs: its disk is left as it is.

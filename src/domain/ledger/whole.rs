@@ -52,6 +52,21 @@ impl Ledger {
         ledger
     }
 
+    /// Returns whether one more record has a place beside those in progress.
+    pub fn has_place(&self) -> bool {
+        self.in_flight().count() < MAX_OPEN && self.records.len() < MAX_RECORDS
+    }
+
+    /// Returns why nothing begins any more, if quarantined OSDs have all the records.
+    pub fn full_of_quarantined(&self) -> Option<String> {
+        let is_full = self.records.len() >= MAX_RECORDS && self.in_flight().next().is_none();
+        let first = self.quarantined().next().filter(|_| is_full)?.osd;
+        Some(format!(
+            "{MAX_RECORDS} OSDs are quarantined, and the ledger has no place for another one. Fix what they are \
+             quarantined for, then retry each of them, the first with: osd-migrate -n NAMESPACE retry {first}"
+        ))
+    }
+
     /// Returns the ledger without one record.
     #[must_use]
     pub fn without(&self, osd: OsdId) -> Self {
@@ -66,7 +81,7 @@ impl Ledger {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
-        (record.blocked_since, record.retried) = (None, true);
+        (record.blocked_since, record.retried, record.pod_restarts) = (None, true, None);
         // The time of its daemon to start begins again.
         record.saved_at = Some(now);
         if !record.is_committed() {

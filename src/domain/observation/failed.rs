@@ -4,26 +4,36 @@ use std::collections::BTreeSet;
 
 use crate::domain::osd::OsdId;
 
-/// OSDs whose last acts this runner tried in vain.
+/// OSDs whose last acts this runner tried in vain, and why the last act of all was denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct FailedActs(BTreeSet<OsdId>);
+pub struct FailedActs {
+    osds: BTreeSet<OsdId>,
+    denied: Option<String>,
+}
 
 impl FailedActs {
     /// Notes the result of an act.
     ///
     /// If it is the second failure of the OSD, all had their turn: the next round begins with the others.
-    pub fn note(&mut self, osd: Option<OsdId>, is_done: bool) {
+    /// `denied`: the answer if a right or a policy is in the way.
+    pub fn note(&mut self, osd: Option<OsdId>, is_done: bool, denied: Option<String>) {
+        self.denied = denied;
         let Some(osd) = osd else { return };
         if is_done {
-            self.0.remove(&osd);
-        } else if !self.0.insert(osd) {
-            self.0 = [osd].into();
+            self.osds.remove(&osd);
+        } else if !self.osds.insert(osd) {
+            self.osds = [osd].into();
         }
+    }
+
+    /// Returns why the last act was denied, if it was: waiting alone does not help.
+    pub fn denied(&self) -> Option<&str> {
+        self.denied.as_deref()
     }
 
     /// Returns whether the last act of an OSD failed.
     pub fn contains(&self, osd: OsdId) -> bool {
-        self.0.contains(&osd)
+        self.osds.contains(&osd)
     }
 }
 
@@ -37,12 +47,16 @@ mod tests {
         let mut tried = Vec::new();
         for _ in 0..6 {
             let next = (0..3).map(OsdId).find(|osd| !failed.contains(*osd)).unwrap_or(OsdId(0));
-            failed.note(Some(next), false);
+            failed.note(Some(next), false, None);
             tried.push(next.0);
         }
         assert_eq!(tried, [0, 1, 2, 0, 1, 2]);
-        failed.note(Some(OsdId(1)), true);
-        failed.note(None, true);
-        assert_eq!(failed, FailedActs([OsdId(0), OsdId(2)].into()), "others are tried when osd.1 waits");
+        failed.note(Some(OsdId(1)), true, None);
+        failed.note(None, true, None);
+        assert_eq!(failed.osds, [OsdId(0), OsdId(2)].into(), "others are tried when osd.1 waits");
+        failed.note(None, false, Some("a policy".to_owned()));
+        assert_eq!(failed.denied(), Some("a policy"));
+        failed.note(Some(OsdId(0)), true, None);
+        assert_eq!(failed.denied(), None);
     }
 }

@@ -15,6 +15,6 @@ pub use facts::{DaemonFact, DataFact, DiskFact, Facts, SlotFact};
 pub use phases::Phase;
 pub use rows::{ROWS, Row, phase};
 pub use seen::{
-    STATISTICS_SECONDS, attempt_report, facts, is_committed, is_created, is_marked_out_externally, issued_of,
-    label_fsid, label_id, last_inspection,
+    STATISTICS_SECONDS, attempt_report, facts, is_committed, is_created, is_marked_out_externally,
+    is_stopped, issued_of, label_fsid, label_id, last_inspection,
 };

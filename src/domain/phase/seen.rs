@@ -23,14 +23,18 @@ pub fn is_committed(record: &Record, seen: &Observation) -> bool {
     record.stop_intended_at.is_some() && !facts(record, true, seen).before_stop()
 }
 
+/// Returns whether the Deployment is stopped for this record.
+pub fn is_stopped(record: &Record, daemon: Option<&Daemon>) -> bool {
+    daemon.is_some_and(|daemon| {
+        let by_osd_migrate = daemon.stopped_by.as_ref() == Some(&record.id);
+        by_osd_migrate || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
+    })
+}
+
 /// Returns what an observation says of one record's OSD.
 pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot = seen.ceph.slots.get(&record.osd);
     let daemon = seen.kube.daemons.get(&record.osd);
-    let stopped = daemon.is_some_and(|daemon| {
-        let by_osd_migrate = daemon.stopped_by.as_ref() == Some(&record.id);
-        by_osd_migrate || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
-    });
     let issued = issued_of(record, seen);
     let report = last_inspection(record, seen);
     let disk = report.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
@@ -46,7 +50,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         busy: !is_out(Guard::OneAgent) && seen.kube.has_agent_at_work(&record.id),
         slot: slot_fact(record, slot, |fsid| issued.contains(&fsid)),
         up: slot.is_some_and(|slot| slot.up),
-        stopped,
+        stopped: is_stopped(record, daemon),
         pod: !is_out(Guard::AtRest) && daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
         disk,
         data: data_fact(record, slot, seen),
@@ -301,7 +305,8 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let is_faulty = |pg: &Pg| !record.is_in_directory() && gate::is_only_faulty(pg, &seen.ceph);
     let is_excused = |pg: &Pg| is_short(pg) || is_faulty(pg);
     let moves = record.gets_any_pgs();
-    passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
+    slot.up
+        && passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
         && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_excused, &seen.ceph)
 }
 

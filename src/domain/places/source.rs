@@ -52,4 +52,6 @@ fn fits(wanted: Wanted<'_>, daemon: &Daemon, seen: &Observation) -> bool {
         && daemon.mode == Some(Mode::Raw)
         && daemon.fsid.is_some()
         && daemon.stopped_by.is_none()
+        // What a person or Rook ordered for that OSD is not ordered for the new one.
+        && daemon.managed_externally.is_none()
 }

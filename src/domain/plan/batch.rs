@@ -10,7 +10,7 @@ use crate::domain::batch::{self, Share};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record};
+use crate::domain::ledger::Record;
 use crate::domain::next::Next;
 use crate::domain::observation::Pg;
 use crate::domain::osd::{Kind, OsdId, PgId};
@@ -76,8 +76,7 @@ fn has_room(members: &[&Record], view: View<'_>) -> bool {
     let allows_one_more = view.policy.in_parallel.allows(members.len() + 1, Some((0, 0)));
     let is_tried = |record: &&Record| batch::is_tried(&batch::kind(&record.class, &record.target), view);
     allows_one_more
-        && members.len() < MAX_OPEN
-        && view.ledger.records.len() < MAX_RECORDS
+        && view.ledger.has_place()
         && members.iter().all(|record| batch::is_of_batch(record) && is_tried(record))
 }
 

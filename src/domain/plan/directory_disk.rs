@@ -45,7 +45,7 @@ pub(super) fn choose<'a>(
     seen: &Observation,
 ) -> Result<Onto, Reason> {
     let slot = seen.ceph.slots.get(&osd);
-    let used = slot.and_then(|slot| slot.used_bytes).ok_or(Reason::UsageUnknown)?;
+    let used = gate::used_bytes(osd, seen).ok_or(Reason::UsageUnknown)?;
     let fits = |available: &&AvailableDisk| gate::room(available.device.size_bytes, used, seen) == Gate::Open;
     let whole =
         available.filter(|(disk, available)| can_take(disk, available)).map(|(_, available)| available);

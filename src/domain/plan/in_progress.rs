@@ -34,9 +34,11 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 
 /// Returns the step of the first open record that can do something; otherwise the first wait.
 ///
-/// An OSD whose last act failed has its turn after the others: it holds none of them up.
+/// An OSD whose last act failed has its turn after the others: it holds none of them up. One that needs a
+/// person ends the run when no other one is down for its migration: a run that ends leaves it down.
 fn of_records(view: View<'_>) -> Option<Next> {
-    let (mut wait, mut again) = (None, None);
+    let (mut wait, mut again, mut halt) = (None, None, None);
+    let mut is_any_down = false;
     for record in view.ledger.in_flight() {
         match unrequested::inventory(record, view) {
             Some(next @ Next::Wait(_)) => {
@@ -48,12 +50,17 @@ fn of_records(view: View<'_>) -> Option<Next> {
         }
         let next = of_record(record, view);
         match next {
-            Next::Wait(_) => wait = wait.or(Some(next)),
+            Next::Wait(_) => {
+                is_any_down |= record.is_committed() && !view.is_up(record.osd);
+                wait = wait.or(Some(next));
+            }
+            Next::Halt(_) => halt = halt.or(Some(next)),
             Next::Do(_) if view.seen.failed.contains(record.osd) => again = again.or(Some(next)),
-            Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
+            Next::Save { .. } | Next::Do(_) | Next::Finished(_) => return Some(next),
         }
     }
-    again.or(wait)
+    let halt = halt.filter(|_| !is_any_down);
+    again.or(halt).or(wait)
 }
 
 /// Returns what each OSD in progress waits for, while the run waits.

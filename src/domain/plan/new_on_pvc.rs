@@ -13,7 +13,7 @@ use super::rest::{Rest, lasts};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, Record, RecordedPvc, Skipping, Strategy};
+use crate::domain::ledger::{Record, RecordedPvc, Skipping, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot, SlotState};
 use crate::domain::osd::pvc::PerPvc;
@@ -31,6 +31,11 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let waited = lasts(view.ledger.run.waiting_for_node.as_ref(), view);
     let mut is_node_away = false;
     for available in places.iter().filter_map(Place::available) {
+        if let Some(why) = view.ledger.full_of_quarantined() {
+            let pvc = &available.pvcs.data;
+            rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {why}"));
+            continue;
+        }
         let Some(reason) = why_not_now(available, view) else {
             return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView)));
         };
@@ -115,7 +120,7 @@ pub(super) fn is_selected(record: &Record, view: View<'_>) -> bool {
 
 /// Saves the record of PVCs that become an OSD, before an agent gets them.
 fn record(available: &AvailablePvcs, view: View<'_>) -> Option<Next> {
-    if view.ledger.records.len() >= MAX_OPEN {
+    if !view.ledger.has_place() {
         return None;
     }
     let node_object = view.node(&available.node)?;

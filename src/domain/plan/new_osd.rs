@@ -6,7 +6,7 @@ use super::record::{self, Begun};
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, Proof, RecordId};
 use crate::domain::inventory::OsdSeen;
-use crate::domain::ledger::{MAX_OPEN, Strategy};
+use crate::domain::ledger::Strategy;
 use crate::domain::next::Next;
 use crate::domain::observation::{Node, Observation, Slot, SlotState};
 use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
@@ -15,7 +15,7 @@ use crate::domain::view::View;
 
 /// Saves the record of an available disk before anything is done to it.
 pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>) -> Option<Next> {
-    if view.ledger.records.len() >= MAX_OPEN {
+    if !view.ledger.has_place() {
         return None;
     }
     let node_object = view.node(node)?;

@@ -13,7 +13,7 @@ use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, RefusedStep};
+use crate::domain::ledger::RefusedStep;
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
@@ -148,7 +148,11 @@ impl Pass<'_> {
     /// Starts on the OSD: all gates are open.
     fn begin(&mut self, candidate: Candidate) -> Option<Next> {
         let (osd, view, ledger) = (candidate.osd, self.view, self.view.ledger);
-        if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
+        if let Some(why) = ledger.full_of_quarantined() {
+            self.summary.refused.push((osd, why));
+            return None;
+        }
+        if !ledger.has_place() {
             return Some(Next::Wait(Wait::FreshView));
         }
         let begun = if candidate.class.migrates().is_some_and(Kind::in_directory) {

@@ -79,6 +79,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         milestones: vec![(Saving::Record.code().to_owned(), view.seen.at)],
         lost_upmaps: None,
         retried: false,
+        pod_restarts: None,
         closing: false,
         quarantine: None,
     };

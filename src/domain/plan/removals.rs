@@ -9,7 +9,7 @@ use super::unrequested;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Record, RefusedStep, Strategy};
+use crate::domain::ledger::{Record, RefusedStep, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
@@ -68,6 +68,10 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     }
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
+    if let Some(why) = view.ledger.full_of_quarantined() {
+        rest.summary.refused.extend(due.into_iter().map(|(osd, _)| (osd, why.clone())));
+        return None;
+    }
     for (osd, request) in due {
         match (of_one(osd, &request, &own, view), all.clone()) {
             (Gate::Shut(reason), _) | (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
@@ -229,7 +233,7 @@ fn finds_place(osd: OsdId, request: &RemovalRequest, view: View<'_>) -> Gate {
 /// Records the removal if Ceph has answered that the data finds a place.
 fn begin(osd: OsdId, request: &RemovalRequest, finds_place: Gate, view: View<'_>) -> Option<Next> {
     let ledger = view.ledger;
-    if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
+    if !ledger.has_place() {
         return Some(Next::Wait(Wait::FreshView));
     }
     match finds_place {

@@ -11,6 +11,11 @@ use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
 use crate::domain::temporary::drains;
 
+/// Minutes for which acts may be denied between the intent of an OSD and its stop.
+///
+/// An API server that has just started, and a Role that is being replaced, deny for seconds.
+const DENIED_MINUTES: i64 = 3;
+
 impl Step<'_> {
     /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.
     pub fn asks_admission(&self) -> Option<Deploy> {
@@ -113,13 +118,30 @@ impl Step<'_> {
     /// This run does not start on the OSD again, and the other OSDs continue. After an intent the usual time
     /// passes first, as with any other gate: a call may be on its way.
     pub(super) fn give_up_unadmitted(&self, admitted: &Gate) -> Option<Next> {
-        let Gate::Shut(Reason::AdmissionRefused { why, .. }) = admitted else { return None };
         if self.record.stop_intended_at.is_some() {
-            return None;
+            return self.give_up_denied();
         }
-        let next = self.save(Saving::NotAdmitted { why: why.clone() }, |record| record.closing = true);
-        let Next::Save { mut ledger, osd, why: saving } = next else { return Some(next) };
+        let Gate::Shut(Reason::AdmissionRefused { why, .. }) = admitted else { return None };
+        Some(self.not_admitted(why))
+    }
+
+    /// Gives the OSD up for this run if no gate blocks it, and something denies its stop, or what is to
+    /// precede the stop.
+    ///
+    /// A record whose acts are done is saved within seconds.
+    fn give_up_denied(&self) -> Option<Next> {
+        let why = self.view.seen.failed.denied()?;
+        let since = self.record.saved_at.filter(|_| self.record.blocked_since.is_none())?;
+        let is_late = (self.view.seen.at - since).num_minutes() >= DENIED_MINUTES;
+        let give_up =
+            || if self.record.empty.is_some() { self.not_emptied(why) } else { self.not_admitted(why) };
+        is_late.then(give_up)
+    }
+
+    fn not_admitted(&self, why: &str) -> Next {
+        let next = self.save(Saving::NotAdmitted { why: why.to_owned() }, |record| record.closing = true);
+        let Next::Save { mut ledger, osd, why: saving } = next else { return next };
         ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Admission, why);
-        Some(Next::Save { ledger, osd, why: saving })
+        Next::Save { ledger, osd, why: saving }
     }
 }

@@ -6,7 +6,7 @@ use super::Step;
 use crate::domain::batch;
 use crate::domain::ledger::Record;
 use crate::domain::osd::OsdId;
-use crate::domain::phase::Phase;
+use crate::domain::phase::{self, Phase};
 use crate::domain::temporary::INTENT_MINUTES;
 
 impl Step<'_> {
@@ -19,6 +19,10 @@ impl Step<'_> {
             self.view.seen.failed.contains(other.osd) && other.stop_intended_at.is_some_and(is_recent)
         };
         let is_stopping = |other: &&Record| {
+            // The facts of all of them read all PGs, for each OSD that asks.
+            if !phase::is_stopped(other, self.view.daemon(other.osd)) && !may_arrive(other) {
+                return false;
+            }
             let step = Step::of(other, true, self.view);
             // If it is down and has two Deployments, the pod may be that of the second one.
             let is_going = step.facts.up || step.two_deployments().is_none();

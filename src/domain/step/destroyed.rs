@@ -11,7 +11,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{Slot, SlotState};
-use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DiskFact};
 
 /// Minutes to wait for a node that is away while other OSDs wait, or nothing else is left to do.
@@ -115,7 +115,16 @@ impl Step<'_> {
     fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if let Reason::NodeNotReady { node } = &reason {
-            return self.wait_for_its_node(node, wait(osd, reason.clone()));
+            let why = format!("node {node} is not Ready. See: kubectl describe node {node}");
+            return self.wait_before_the_wipe(&why, wait(osd, reason.clone()));
+        }
+        // Rook, which would roll the image out, is kept away as long as the OSD is down.
+        if let Reason::ImageChanged { declared, known } = &reason {
+            let why = format!(
+                "the CephCluster declares image {declared} instead of {known}, and Rook rolls out no image while an OSD \
+                 is destroyed. Declare {known} again: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER"
+            );
+            return self.wait_before_the_wipe(&why, wait(osd, reason.clone()));
         }
         if !reason.is_about_data() {
             return Next::Wait(wait(osd, reason));
@@ -139,15 +148,13 @@ impl Step<'_> {
         self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at))
     }
 
-    /// Waits for the node of an OSD that is destroyed and not wiped, up to a limit.
-    fn wait_for_its_node(&self, node: &NodeName, wait: Wait) -> Next {
+    /// Waits up to a limit for what an OSD that is destroyed and not wiped needs.
+    fn wait_before_the_wipe(&self, why: &str, wait: Wait) -> Next {
         let Some(since) = self.record.wipe_blocked_since else { return self.note_wipe_blocked() };
         if (self.view.seen.at - since).num_minutes() < AWAY_MINUTES {
             return Next::Wait(wait);
         }
-        self.quarantine(format!(
-            "it is destroyed, and its old data is not wiped: node {node} is not Ready. See: kubectl describe node {node}"
-        ))
+        self.quarantine(format!("it is destroyed, and its old data is not wiped: {why}"))
     }
 
     /// Returns whether a reason is about a PG of other OSDs, which get its replica back: by themselves, or

@@ -16,7 +16,7 @@ use crate::domain::ledger::{Emptying, LostUpmaps, Record, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
-use crate::domain::phase::Phase;
+use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
 use crate::domain::stall;
 use crate::domain::temporary::marked_out;
@@ -155,8 +155,17 @@ impl Step<'_> {
             let daemon = self.view.daemon(record.osd);
             record.is_of_dead() && daemon.is_some_and(|daemon| daemon.stopped_by.is_none())
         };
+        // Two that were quarantined between intent and stop, and are retried, must not wait for each other.
+        let serves = |record: &Record| !phase::is_committed(record, self.view.seen);
+        let comes_later = |record: &Record| {
+            self.record.stop_intended_at.is_some()
+                && self.record.osd < record.osd
+                && serves(self.record)
+                && serves(record)
+        };
         let is_stopped = |record: &Record| {
-            (record.stop_intended_at.is_some() || record.is_committed()) && !is_dead(record)
+            let is_meant = record.stop_intended_at.is_some() && !comes_later(record);
+            (is_meant || record.is_committed()) && !is_dead(record)
         };
         let first = |record: &&Record| !passes(Guard::OneStopAtATime, !is_stopped(record));
         self.others_leaving().find(first).map(|record| record.osd)

@@ -153,9 +153,8 @@ impl Step<'_> {
                 precondition: None,
             }));
         }
-        let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
         let trouble = daemon.trouble();
-        if restarts >= MAX_RESTARTS && !self.record.retried {
+        if self.counted_restarts() >= MAX_RESTARTS {
             return self.quarantine(format!(
                 "its new daemon does not stay up: {}. See: kubectl -n NAMESPACE logs deployment/{} \
                  --all-containers",
@@ -243,7 +242,13 @@ impl Step<'_> {
     fn note_up(&self) -> Option<Next> {
         let up_seen = self.up_seen()?;
         let noted = self.record.up_seen.map(|(epoch, _)| epoch);
-        (noted != Some(up_seen.0)).then(|| self.save(Saving::Up, |record| record.up_seen = Some(up_seen)))
+        (noted != Some(up_seen.0)).then(|| {
+            let restarts = self.restarts();
+            self.save(Saving::Up, |record| {
+                record.up_seen = Some(up_seen);
+                record.note_restarts(restarts);
+            })
+        })
     }
 
     /// Returns the epoch in which the new OSD came up, and the time, if it may get PGs from now on.
@@ -358,10 +363,12 @@ pub(super) fn late(osd: OsdId, daemon: &Daemon) -> String {
     )
 }
 
-/// Returns the path that the Deployment activates: the logical volume, the file, or the disk by a name that
-/// survives a reboot.
+/// Returns the path that the Deployment activates: the logical volume, the file, or the disk by its kernel
+/// name.
 ///
-/// A disk without such a name is named by its kernel name, as in Rook: its label is what activation goes by.
+/// Rook writes the kernel name, too: after a reboot, activation goes by the label of each disk. With a link,
+/// `ceph-volume raw list` of 16.2.15 and 17.2.7 fails (ceph/ceph PR 54430), and Rook before 1.13.10 and
+/// 1.14.8 starts no OSD then (rook/rook issue 13136).
 pub(super) fn block_path(
     record: &Record,
     device: &DeviceIdentity,
@@ -379,7 +386,7 @@ pub(super) fn block_path(
             volume.map(|v| v.block_path.clone())
         }
         Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal(_) => {
-            device.stable_path().or_else(|| Some(kernel?.node.clone()))
+            kernel.map(|kernel| kernel.node.clone()).or_else(|| device.stable_path())
         }
     }
 }

@@ -72,12 +72,33 @@ impl Step<'_> {
         (self.view.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
 
+    /// Returns how often the containers of the OSD's pod were restarted.
+    pub(super) fn restarts(&self) -> u32 {
+        let daemon = self.view.daemon(self.record.osd);
+        daemon.and_then(|daemon| daemon.pods.iter().map(|pod| pod.restarts).max()).unwrap_or(0)
+    }
+
+    /// Returns the restarts that count: after a `retry`, those since the OSD came up for the first time.
+    ///
+    /// Until then, only the time to start has a limit.
+    pub(super) fn counted_restarts(&self) -> u32 {
+        let restarts = self.restarts();
+        match (self.record.retried, self.record.pod_restarts) {
+            (false, _) => restarts,
+            (true, None) => 0,
+            // Another pod begins to count again.
+            (true, Some(before)) => restarts.checked_sub(before).unwrap_or(restarts),
+        }
+    }
+
     fn came_up(&self) -> Next {
         let up_seen = self.up_seen();
         // While nothing could be observed, the run has lifted it without a save.
         let is_lifted = self.down_for() >= self.view.policy.limits.noout;
+        let restarts = self.restarts();
         self.save(Saving::Up, |record| {
             record.down_since = None;
+            record.note_restarts(restarts);
             record.noout_lifted |= is_lifted;
             record.up_seen = up_seen.or(record.up_seen);
         })

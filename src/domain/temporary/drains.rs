@@ -68,11 +68,10 @@ pub(crate) fn counted(record: &Record, seen: &Observation) -> Gate {
         .map_or(Gate::Open, |osd| Gate::Unknown(Reason::PdbExcludesOsd { osd }))
 }
 
-/// Returns a shut gate while drains can't be blocked: Rook's PodDisruptionBudget is unusable, and
-/// osd-migrate's own was refused.
+/// Returns a shut gate while drains can't be blocked: a change of Rook's PodDisruptionBudget, or
+/// osd-migrate's own one, was refused.
 pub(crate) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
-    let needs_own = seen.kube.own_pdb.is_none() && rooks(osd, seen).is_none();
-    let refused = seen.kube.pdb_rejected.as_ref().filter(|_| needs_own);
+    let refused = seen.kube.pdb_rejected.as_ref().filter(|_| !are_drains_blocked(osd, seen));
     refused.map_or(Gate::Open, |why| Gate::Shut(Reason::PdbRejected { why: why.clone() }))
 }
 

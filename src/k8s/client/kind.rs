@@ -101,7 +101,7 @@ impl<K> Kind<'_, K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
-    pub(super) fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
+    pub(in crate::k8s) fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
         Call {
             verb,
             resource: self.resource.clone(),

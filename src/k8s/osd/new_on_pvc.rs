@@ -16,6 +16,11 @@ use crate::k8s::osd::osd_on_pvc::reshape;
 use crate::k8s::osd::pvc_shape::{NoShape, list_mut};
 use crate::k8s::osd::render_osd::{Frame, Osd};
 use crate::k8s::osd::{daemon, rename::Renames};
+use crate::k8s::rook::ceph_cluster::FENCE;
+
+/// Prefix of the annotations with which a person orders something of Rook for one OSD, such as its
+/// replacement (`osd.rook.io/replace`, Rook's main branch after v1.20).
+const ORDERS: &str = "osd.rook.io/";
 
 /// Node label that pins the pods of an OSD that is not portable.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -91,8 +96,8 @@ fn set_identity(new: &mut Value, osd: &Osd<'_>) {
     for metadata in [&["metadata"][..], &["spec", "template", "metadata"]] {
         let pointer = format!("/{}/labels", metadata.join("/"));
         let Some(labels) = new.pointer_mut(&pointer).and_then(Value::as_object_mut) else { continue };
-        // A place that is that of the other OSD must not stay.
-        labels.retain(|key, _| !key.starts_with("topology-location-"));
+        // A place that is that of the other OSD must not stay, and neither must what was ordered for it.
+        labels.retain(|key, _| !key.starts_with("topology-location-") && key != FENCE);
         for key in ID_LABELS.iter().filter(|key| labels.contains_key(**key)).collect::<Vec<_>>() {
             labels.insert((**key).to_owned(), json!(id));
         }
@@ -100,6 +105,10 @@ fn set_identity(new: &mut Value, osd: &Osd<'_>) {
         labels.extend(location.iter().map(|(kind, name)| (format!("topology-location-{kind}"), json!(name))));
         if let Some(class) = &osd.deploy.crush.device_class {
             labels.insert("device-class".to_owned(), json!(class));
+        }
+        let pointer = format!("/{}/annotations", metadata.join("/"));
+        if let Some(annotations) = new.pointer_mut(&pointer).and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| !key.starts_with(ORDERS));
         }
     }
 }

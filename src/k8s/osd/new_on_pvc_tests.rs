@@ -130,6 +130,23 @@ fn captured_deployments_lend_their_shape_without_a_name_of_their_own() {
     }
 }
 
+/// Checks that what a person ordered for the source is not ordered for the new OSD: a fence, a replacement.
+#[test]
+fn orders_for_another_osd_are_not_those_of_the_new_one() {
+    let mut source = found(old(Rook::V1_20, false));
+    let metadata = &mut source["metadata"];
+    metadata["labels"]["ceph.rook.io/do-not-reconcile"] = json!("true");
+    metadata["annotations"]["osd.rook.io/replace"] = json!("yes-really-replace-osd-3");
+    metadata["annotations"]["example.com/team"] = json!("storage");
+    let new = made(&new_osd(false, &[]), &source).unwrap();
+    assert!(new["metadata"]["labels"].get("ceph.rook.io/do-not-reconcile").is_none());
+    let annotations = &new["metadata"]["annotations"];
+    assert_eq!(
+        (annotations.get("osd.rook.io/replace"), &annotations["example.com/team"]),
+        (None, &json!("storage"))
+    );
+}
+
 #[test]
 fn deployment_that_cannot_be_the_pattern_is_refused() {
     let shape = old(Rook::V1_20, false);

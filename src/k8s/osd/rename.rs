@@ -8,6 +8,9 @@ use crate::domain::osd::OsdId;
 const IMAGE: &str = "image";
 /// Variable with the same.
 const IMAGE_VARIABLE: &str = "CONTAINER_IMAGE";
+/// Fields with names of nodes and of other objects, which may look like those of an OSD (`ceph-osd-3`).
+const OF_OTHERS: [&str; 6] =
+    ["affinity", "configMap", "imagePullSecrets", "nodeSelector", "tolerations", "topologySpreadConstraints"];
 /// Variable with the id (pkg/operator/ceph/cluster/osd/spec.go, v1.20.6).
 const ID_VARIABLE: &str = "ROOK_OSD_ID";
 /// Options of Ceph's programs whose value is the id.
@@ -46,6 +49,7 @@ impl Renames {
                 for (key, item) in object.iter_mut() {
                     match (key.as_str(), name.as_str()) {
                         (IMAGE, _) | ("value", IMAGE_VARIABLE) => {}
+                        (key, _) if OF_OTHERS.contains(&key) => {}
                         ("value", ID_VARIABLE) => *item = Value::String(self.to.0.to_string()),
                         (_, _) => self.apply(item),
                     }
@@ -151,6 +155,16 @@ mod tests {
         let expected =
             json!([{"name": "ROOK_OSD_ID", "value": "12"}, {"name": "ROOK_OSDS_PER_DEVICE", "value": "3"}]);
         assert_eq!(renamed(env), expected);
+    }
+
+    #[test]
+    fn names_of_nodes_and_configmaps_stay() {
+        let pod = json!({
+            "affinity": {"nodeAffinity": {"values": ["ceph-osd-3", "ceph-osd-4"]}},
+            "nodeSelector": {"kubernetes.io/hostname": "ceph-3"},
+            "volumes": [{"name": "rook-config-override", "configMap": {"name": "rook-config-override-ceph-osd-3"}}],
+        });
+        assert_eq!(renamed(pod.clone()), pod);
     }
 
     #[test]

@@ -41,7 +41,18 @@ impl K8s {
         let found = pdbs.get(ROOK_PDB).await?;
         let what = format!("poddisruptionbudget/{ROOK_PDB}");
         let version = expect_unchanged(&found.metadata, expected, what)?;
-        pdbs.json_patch(ROOK_PDB, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await
+        pdbs.json_patch(ROOK_PDB, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await?;
+        // A policy may set it back without an error.
+        match self.osd_pdb().await? {
+            Some(now) if now.max_unavailable != max_unavailable => Err(K8sError::Refused {
+                call: pdbs.call("patch", Some(ROOK_PDB)),
+                message: format!(
+                    "maxUnavailable {max_unavailable} was accepted, and is {} again",
+                    now.max_unavailable
+                ),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Creates our own PodDisruptionBudget; an existing one is success.
@@ -132,8 +143,18 @@ mod tests {
                 json!({}),
             )
             .with(check),
+            on(&format!("GET {path}"), 200, found(json!(0))),
         ];
         play(script, async |k8s| k8s.limit_drains(("u", 3), 0).await).await.unwrap();
+        // A policy sets it back.
+        let write = format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json");
+        let script = vec![
+            on(&format!("GET {path}"), 200, object()),
+            on(&write, 200, json!({})),
+            on(&format!("GET {path}"), 200, found(json!(1))),
+        ];
+        let result = play(script, async |k8s| k8s.limit_drains(("u", 3), 0).await).await;
+        assert!(matches!(result, Err(K8sError::Refused { .. })), "{result:?}");
         for other in [("u", 2), ("v", 3)] {
             let script = vec![on(&format!("GET {path}"), 200, object())];
             let result = play(script, async |k8s| k8s.limit_drains(other, 0).await).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::domain::classify;
 use crate::domain::inspection::{Capability, NodeRequest};
 use crate::domain::osd::{Mode, ObjectStore};
 use crate::domain::proof::Layers;
@@ -60,10 +61,12 @@ pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
 /// That needs no key, so `key_accepted` is false.
 pub(crate) async fn of_image(host: &Host) -> Capability {
     let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
+    let ceph_version =
+        version.map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout));
+    let knows = help.as_ref().is_ok_and(|answer| knows_osd_id(&answer.stdout));
     Capability {
-        ceph_version: version
-            .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
-        raw_osd_id: help.as_ref().is_ok_and(|answer| knows_osd_id(&answer.stdout)),
+        raw_osd_id: knows && !classify::ignores_osd_id(&ceph_version),
+        ceph_version,
         stores: help.map(|answer| stores(&answer.stdout)).unwrap_or_default(),
         missing_tools: missing(&host.path, &TOOLS),
         key_accepted: false,

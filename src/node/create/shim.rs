@@ -7,7 +7,7 @@
 //! - It saves every fsid as issued before `osd new` reaches the mons.
 //! - It refuses an `osd new` for any other id (a release that ignores `--osd-id` asks for a new one).
 //! - It refuses to purge: a purge loses the id's CRUSH place.
-//! - It refuses the commands that remove or wipe volumes.
+//! - It refuses the commands that remove or wipe volumes, or format a disk.
 //!
 //! The refusal of a purge ends ceph-volume's rollback. The rollback's next step would zap every
 //! volume of the node whose tag has that id, of whatever cluster (16.2.15).
@@ -30,10 +30,13 @@ pub(crate) const ISSUED_ENV: &str = "OSD_MIGRATE_SHIM_ISSUED";
 /// Variable with the PATH without the shim's folder.
 pub(crate) const REAL_PATH_ENV: &str = "OSD_MIGRATE_REAL_PATH";
 const CEPH: &str = "ceph";
-/// Commands with which ceph-volume's rollback destroys volumes.
+/// Commands with which ceph-volume destroys what is on volumes and disks.
 ///
-/// The rollback wipes a volume before it removes it.
-const REMOVERS: [&str; 5] = ["lvremove", "vgremove", "pvremove", "wipefs", "dd"];
+/// Its rollback wipes a volume before it removes it. From 20.2.2 on, `raw prepare` formats an NVMe namespace
+/// (`nvme format --force`, ceph/ceph PR 67341), and goes on without that if the command fails. On a
+/// controller with bit 0 of FNA, nvme-cli formats all namespaces then, also those of other OSDs and of the
+/// host.
+const REMOVERS: [&str; 7] = ["lvremove", "vgremove", "pvremove", "wipefs", "dd", "nvme", "blkdiscard"];
 /// Words after `osd` that only read.
 const READS: [&str; 8] = ["tree", "dump", "find", "metadata", "ls", "stat", "df", "info"];
 /// Options of `ceph` whose value is the next word.
@@ -238,9 +241,16 @@ mod tests {
     }
 
     #[test]
+    fn shim_refuses_to_format_a_namespace() {
+        let args = ["format", "/dev/nvme0n1", "--force"].map(OsString::from);
+        assert!(matches!(pass("nvme", &args), Err(NodeError::Refused(_))));
+    }
+
+    #[test]
     fn shim_recognises_the_names_it_is_called_as() {
         assert!(is_called_as("/tmp/x/ceph".as_ref()) && is_called_as("vgremove".as_ref()));
         assert!(is_called_as("dd".as_ref()) && is_called_as("wipefs".as_ref()));
+        assert!(is_called_as("/tmp/x/nvme".as_ref()) && is_called_as("blkdiscard".as_ref()));
         assert!(!is_called_as("/osd-migrate/osd-migrate".as_ref()) && !is_called_as("".as_ref()));
     }
 }

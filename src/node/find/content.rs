@@ -1,10 +1,10 @@
 //! Content of one disk. Reads only.
 
 use crate::domain::inspection::{Content, Proof};
-use crate::domain::osd::Role;
+use crate::domain::osd::{OsdFsid, Role};
 use crate::domain::proof::finding::{DiskFinding, Layer};
 use crate::node::disk::devices::Disk;
-use crate::node::disk::label;
+use crate::node::disk::label::{self, Label};
 use crate::node::disk::marks::{self, Marks};
 use crate::node::disk::table::Signature;
 use crate::node::error::NodeError;
@@ -19,7 +19,7 @@ pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFin
             let about = Some(tombstone.old);
             Ok(DiskFinding::plain(tombstone.into_content(), about))
         }
-        Marks::Label => labelled(disk).await,
+        Marks::Label => labelled(disk, reading.whom).await,
         Marks::LabelCopy(place) => Ok(DiskFinding::other(
             format!("a copy of a BlueStore label at byte {place}, none at the start"),
             None,
@@ -48,20 +48,29 @@ pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFin
     }
 }
 
-async fn labelled(disk: &Disk) -> Result<DiskFinding, NodeError> {
-    let label = label::read(&disk.node).await?;
+async fn labelled(disk: &Disk, whom: Option<OsdFsid>) -> Result<DiskFinding, NodeError> {
+    Ok(of_label(label::read(&disk.node).await?, disk, whom))
+}
+
+/// Returns what a disk with this label carries.
+///
+/// Kernels take some labels for an Atari partition table (Ceph tracker 52060). So a new OSD can be on a disk
+/// with partitions that do not exist, and counts if nothing lies on them. It has no proof: the OSD `whom`
+/// that is to be destroyed must be on a disk without any partition.
+fn of_label(label: Label, disk: &Disk, whom: Option<OsdFsid>) -> DiskFinding {
     if label.role() != Some(Role::Block) {
         // A part of an OSD is never taken for the OSD.
         let what = format!("`{}` of OSD {}, whose data is on another device", label.part, label.osd_fsid);
-        return Ok(DiskFinding::other(what, None));
+        return DiskFinding::other(what, None);
     }
     let about = Some(label.osd_fsid);
-    if !disk.partitions.is_empty() {
+    let has_partitions = !disk.partitions.is_empty();
+    if has_partitions && (whom == about || !disk.holders.is_empty()) {
         let what = format!("a BlueStore label of OSD {} on a disk that has partitions", label.osd_fsid);
-        return Ok(DiskFinding::other(what, about));
+        return DiskFinding::other(what, about);
     }
     let proof = match (label.finished, label.whoami, label.cluster) {
-        (true, Some(whoami), Some(cluster)) => Some(Proof::BluestoreLabel {
+        (true, Some(whoami), Some(cluster)) if !has_partitions => Some(Proof::BluestoreLabel {
             osd_fsid: label.osd_fsid,
             whoami,
             cluster,
@@ -69,7 +78,7 @@ async fn labelled(disk: &Disk) -> Result<DiskFinding, NodeError> {
         }),
         (true | false, _, _) => None,
     };
-    Ok(DiskFinding { proof, ..DiskFinding::plain(label.into_content(), about) })
+    DiskFinding { proof, ..DiskFinding::plain(label.into_content(), about) }
 }
 
 fn layer(signature: &Signature) -> Option<Layer> {
@@ -88,5 +97,40 @@ fn described(signature: &Signature, disk: &Disk) -> String {
         (Some(kind), _) => format!("a signature of {kind}"),
         (None, Some(table)) => format!("a {table} partition table with {} partitions", disk.partitions.len()),
         (None, None) => format!("{} partitions without a table", disk.partitions.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::osd::OsdId;
+    use crate::node::disk::devices::Partition;
+    use crate::node::samples::bare_disk;
+
+    /// Returns whether a disk with partitions counts as that of the OSD of its label, without a proof.
+    fn counts(holders: &[&str], is_old: bool) -> bool {
+        let osd_fsid: OsdFsid = "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap();
+        let label = Label {
+            osd_fsid,
+            whoami: Some(OsdId(1)),
+            cluster: Some("5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap()),
+            finished: true,
+            activatable: true,
+            part: "main".to_owned(),
+        };
+        let phantom =
+            Partition { index: 2, name: "sdb2".into(), node: "/dev/sdb2".into(), start: 2048, sectors: 10 };
+        let holders = holders.iter().map(|name| (*name).to_owned()).collect();
+        let disk = Disk { partitions: vec![phantom], holders, ..bare_disk(&["ata-1"], 1 << 40) };
+        let found = of_label(label, &disk, is_old.then_some(osd_fsid));
+        assert_eq!((found.proof, found.about), (None, Some(osd_fsid)));
+        matches!(found.content, Content::Bluestore { .. })
+    }
+
+    #[test]
+    fn label_beside_phantom_partitions_counts_for_a_new_osd() {
+        assert!(counts(&[], false));
+        assert!(!counts(&[], true), "the OSD that is to be destroyed");
+        assert!(!counts(&["dm-0"], false), "something lies on a partition");
     }
 }

@@ -53,9 +53,9 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         devices.iter().find(is_it)
     };
     let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
-    // The OSD's pod finds the device by the device's content. Other devices that the OSD links have only
-    // their path.
-    let (block_path, _) = stable_path(facts);
+    // The OSD's pod finds the device by the device's content, so that the kernel name is enough, as Rook
+    // writes it. Other devices that the OSD links have only their path.
+    let block_path = facts.disk.node.display().to_string();
     let auxiliary = [Role::Db, Role::Wal].into_iter().filter_map(of_it);
     let is_stable = auxiliary.into_iter().all(|device| stable_path(device).1);
     let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));

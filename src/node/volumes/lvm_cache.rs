@@ -10,14 +10,26 @@ use crate::node::disk::table;
 use crate::node::error::NodeError;
 use crate::node::volumes::lvm::{self, Group, Lv, Segment};
 
-/// All volumes and segments; LVM is asked on the first use.
+/// All volumes and segments of a node.
+type Found = (Vec<Lv>, Vec<Segment>);
+
+/// All volumes and segments, or why LVM does not name them; LVM is asked on the first use.
+///
+/// A device that hangs LVM would cost its limit for each disk of the node otherwise.
 #[derive(Debug, Default)]
-pub(crate) struct LvmCache(OnceCell<(Vec<Lv>, Vec<Segment>)>);
+pub(crate) struct LvmCache(OnceCell<Result<Found, String>>);
 
 impl LvmCache {
-    pub(super) async fn get(&self) -> Result<&(Vec<Lv>, Vec<Segment>), NodeError> {
-        let ask = || async { tokio::try_join!(lvm::volumes(), lvm::segments()) };
-        self.0.get_or_try_init(ask).await
+    pub(super) async fn get(&self) -> Result<&Found, NodeError> {
+        self.get_by(|| async { tokio::try_join!(lvm::volumes(), lvm::segments()) }).await
+    }
+
+    async fn get_by<F>(&self, ask: impl FnOnce() -> F) -> Result<&Found, NodeError>
+    where
+        F: Future<Output = Result<Found, NodeError>>,
+    {
+        let answer = self.0.get_or_init(async || ask().await.map_err(|error| error.to_string())).await;
+        answer.as_ref().map_err(|why| NodeError::NotDone(why.clone()))
     }
 }
 
@@ -94,6 +106,20 @@ mod tests {
             group_uuid: group.into(),
             volume: volume.map(str::to_owned),
         }
+    }
+
+    #[tokio::test]
+    async fn lvm_is_asked_once_in_a_search_even_if_it_fails() {
+        let (cache, asked) = (LvmCache::default(), std::cell::Cell::new(0));
+        for _ in 0..2 {
+            let ask = || async {
+                asked.set(asked.get() + 1);
+                Err(NodeError::NotDone("lvs: no answer within 120 s".to_owned()))
+            };
+            let error = cache.get_by(ask).await.unwrap_err().to_string();
+            assert!(error.contains("no answer within 120 s"), "{error}");
+        }
+        assert_eq!(asked.get(), 1);
     }
 
     #[test]

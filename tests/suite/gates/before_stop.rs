@@ -2,13 +2,46 @@
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::gate::{Gate, Reason};
+use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::observation::OkToStop;
 use osd_migrate::domain::osd::{OsdId, PgId};
 
 use super::ask::{WITH, WITHOUT, before, changed};
 use crate::support::build::{BY_HAND, POOL, World, node_of, pg_id, states};
 use crate::support::check;
+
+// ---- usage
+
+/// Checks an OSD that a person marked out and that is empty: the mgr reports no usage of it.
+#[test]
+fn osd_that_is_out_and_empty_needs_no_space() {
+    let mut world = World::proven(BY_HAND);
+    (world.slot(BY_HAND).is_in, world.slot(BY_HAND).used_bytes) = (false, None);
+    world.record(BY_HAND).used_bytes = None;
+    let gate = |world: &World| gate::enough_space(&world.ledger.records[&BY_HAND], &world.seen);
+    assert_eq!(gate(&world), Gate::Unknown(Reason::UsageUnknown));
+    for n in 0..8 {
+        let pg = world.pg(n);
+        pg.up.remove(&BY_HAND);
+        pg.acting.remove(&BY_HAND);
+    }
+    assert_eq!(gate(&world), Gate::Open);
+    world.slot(BY_HAND).is_in = true;
+    assert_eq!(gate(&world), Gate::Unknown(Reason::UsageUnknown), "it is in");
+}
+
+#[test]
+fn rollout_of_an_osd_that_is_down_and_out_is_not_waited_for() {
+    let rolling = |up, is_in| {
+        let mut world = World::new();
+        world.daemon(OsdId(4)).rolled_out = false;
+        (world.slot(OsdId(4)).up, world.slot(OsdId(4)).is_in) = (up, is_in);
+        let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &world.seen);
+        matches!(gate, Gate::Unknown(Reason::RolloutInProgress { osd: OsdId(4) }))
+    };
+    assert!(rolling(true, true) && rolling(true, false));
+    assert!(!rolling(false, false));
+}
 
 // ---- clean
 

@@ -44,6 +44,36 @@ fn wipe_unsafe_for_ten_minutes_halts_with_recovery_command() {
     assert!(halt.to_string().contains(&format!("ceph osd new {} 0", old(OSD))), "{halt}");
 }
 
+/// Checks two OSDs in parallel: a run that ended would leave the second one down.
+#[test]
+fn halt_waits_until_no_other_osd_in_progress_is_down() {
+    let long = without_noout(World::destroyed(OSD).minutes_later(60));
+    let unsafe_now = long.down(OsdId(2)).reported().saved("wipe-blocked").minutes_later(10);
+    check!(unsafe_now.clone().plan(), Next::Halt(Halt::UnsafeToWipe { osd: OSD, .. }));
+    let other = World::deployed(FILESTORE);
+    let both = unsafe_now.with(|w| {
+        let slot = other.seen.ceph.slots[&FILESTORE].clone();
+        w.seen.ceph.slots.insert(FILESTORE, slot);
+        w.seen.kube.daemons.insert(FILESTORE, other.seen.kube.daemons[&FILESTORE].clone());
+        w.slot(FILESTORE).noout = false;
+        let record = other.ledger.records[&FILESTORE].clone();
+        let record = Record { saved_at: Some(w.seen.at), noout_lifted: true, ..record };
+        w.ledger.records.insert(FILESTORE, record);
+        let reports = other.seen.kube.reports.iter().map(|(name, report)| (name.clone(), report.clone()));
+        w.seen.kube.reports.extend(reports);
+    });
+    check!(both.plan(), Next::Wait(Wait::UnsafeToWipe { osd: OSD, .. } | Wait::Up { osd: FILESTORE, .. }));
+}
+
+#[test]
+fn destroyed_osd_behind_another_image_is_quarantined() {
+    let changed = |w: &mut World| w.seen.kube.rook_image = Some("ceph:before".to_owned());
+    let world = without_noout(World::destroyed(OSD)).with(changed).saved("wipe-blocked");
+    check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { reason: Reason::ImageChanged { .. }, .. }));
+    let late = world.minutes_later(15).plan();
+    assert!(quarantine(&late).is_some_and(|why| why.contains("Declare ceph:before again")), "{late:#?}");
+}
+
 /// Returns a world in which another OSD is down that shares no PG with the destroyed one.
 fn another_is_down() -> World {
     without_noout(World::destroyed(OSD).minutes_later(60)).down(OsdId(1)).reported()

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use osd_migrate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{Content, NodeProblem, NodeTask, Proof};
-use osd_migrate::domain::ledger::{Ledger, Progress};
+use osd_migrate::domain::ledger::{Ledger, Progress, Record};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{JobState, Releases, SlotState};
 use osd_migrate::domain::osd::{ClusterFsid, Epoch, Mode, NodeName, OsdFsid, OsdId, PgId, Weight};

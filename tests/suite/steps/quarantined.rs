@@ -96,6 +96,23 @@ fn run_halts_if_only_pgs_of_quarantined_osds_stay_unclean() {
         }
     });
     check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+    check!(healed.saved("record").plan(), Next::Do(Act::Node(NodeAct::Agent { .. })));
+}
+
+/// Checks that nothing is waited for if quarantined OSDs have all places of the ledger.
+#[test]
+fn run_ends_if_the_ledger_is_full_of_quarantined_osds() {
+    let full = quarantined(World::recorded(OSD)).with(|w| {
+        let one = w.ledger.records[&OSD].clone();
+        let others = (1000..1255).map(|n| (OsdId(n), Record { osd: OsdId(n), ..one.clone() }));
+        w.ledger.records.extend(others);
+        let slot = w.slot(OSD).clone();
+        w.seen.ceph.slots.extend((1000..1255).map(|n| (OsdId(n), slot.clone())));
+    });
+    let Next::Finished(summary) = full.plan() else { panic!("{:#?}", full.plan()) };
+    assert_eq!(summary.quarantined.len(), 256);
+    let (osd, why) = &summary.refused[0];
+    assert!(*osd == FILESTORE && why.contains("osd-migrate -n NAMESPACE retry osd."), "{why}");
 }
 
 #[test]

@@ -24,10 +24,9 @@ fn new_fsid_is_saved_before_the_osd_is_deployed() {
     check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Deploy(_))));
 }
 
-/// Checks virtual disks without serial number: the Deployment has the existing path, and activation goes by
-/// the label.
+/// Checks that the Deployment has the kernel name, as Rook writes it: activation goes by the label.
 #[test]
-fn deployment_without_a_by_id_name_has_another_path() {
+fn deployment_has_the_kernel_name_of_its_disk() {
     let path = |by_path: &[&str]| {
         let world = World::prepared(OSD).saved("new").with(|w| {
             let evidence = w.record(OSD).evidence.clone().unwrap();
@@ -49,7 +48,7 @@ fn deployment_without_a_by_id_name_has_another_path() {
         assert_eq!(deploy.device_type.as_deref(), Some("ssd"), "as Rook labels it");
         deploy.block_path
     };
-    assert_eq!(path(&["pci-0000:00:04.0"]), "/dev/disk/by-path/pci-0000:00:04.0");
+    assert_eq!(path(&["pci-0000:00:04.0"]), "/dev/vdb");
     assert_eq!(path(&[]), "/dev/vdb");
 }
 
@@ -74,6 +73,25 @@ fn new_daemon_with_three_restarts_quarantines_with_its_trouble() {
     check!(world(2).plan(), Next::Wait(Wait::Up { .. }));
     let next = world(3).plan();
     assert!(quarantine(&next).is_some_and(|why| why.contains("no block")), "{next:#?}");
+}
+
+#[test]
+fn restarts_after_a_retry_count_from_the_first_boot_on() {
+    let retried = |before, restarts| {
+        World::deployed(OSD).with(|w| {
+            (w.record(OSD).retried, w.record(OSD).pod_restarts) = (true, before);
+            w.daemon(OSD).pods[0].restarts = restarts;
+        })
+    };
+    for (before, restarts) in [(None, 9), (Some(9), 9), (Some(9), 11), (Some(9), 2)] {
+        check!(retried(before, restarts).plan(), Next::Wait(Wait::Up { .. }));
+    }
+    for restarts in [12, 3] {
+        let next = retried(Some(9), restarts).plan();
+        assert!(quarantine(&next).is_some_and(|why| why.contains("does not stay up")), "{next:#?}");
+    }
+    let up = retried(None, 9).up(OSD).saved("up");
+    assert_eq!(up.ledger.records[&OSD].pod_restarts, Some(9));
 }
 
 #[test]

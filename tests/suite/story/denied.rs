@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::{Act, CephAct};
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::observation::{Observation, SlotState};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, Severity};
-use osd_migrate::run::{Ports, RunError};
+use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::Runner;
 
@@ -24,6 +24,8 @@ use super::play::{BY_HAND, Ended, Log, Play};
 enum Of {
     Observations,
     Acts,
+    /// Stops of OSDs.
+    Stops,
     /// Observations, which no right brings back.
     Statistics,
 }
@@ -43,7 +45,7 @@ impl Denying<'_> {
         let severity = match self.of {
             Of::Observations => Severity::Denied,
             Of::Statistics => Severity::Passing,
-            Of::Acts => return None,
+            Of::Acts | Of::Stops => return None,
         };
         self.denies().then(|| Err(Failure { severity, message: DENIED.to_owned() }))
     }
@@ -117,7 +119,13 @@ impl Cluster for Denying<'_> {
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
-        if matches!(self.of, Of::Acts) && self.denies() {
+        let is_concerned = match self.of {
+            Of::Acts => true,
+            Of::Stops => matches!(act, Act::Kube(KubeAct::Stop { .. })),
+            Of::Observations | Of::Statistics => false,
+        };
+        if is_concerned && self.denies() {
+            self.runner.note_denied(act, DENIED);
             return Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() });
         }
         self.runner.act(act).await
@@ -185,4 +193,19 @@ fn missing_right_ends_a_run_that_has_stopped_no_osd() {
         assert_eq!(why.message, DENIED);
         assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].up);
     }
+}
+
+/// Checks a policy that refuses a Deployment without replicas: the OSD serves, and nothing of the
+/// preparations stays.
+#[test]
+fn osd_whose_stop_is_denied_is_given_up_with_its_flags() {
+    let (play, end) = play(Of::Stops, |_| true, TimeDelta::days(1));
+    let Some(Ok(End::Finished(summary))) = &end else { panic!("{end:?}") };
+    assert!(summary.skipped.iter().any(|(osd, why)| *osd == BY_HAND && why.contains(DENIED)), "{summary:?}");
+    let sim = play.sim.borrow();
+    let slot = &sim.world.ceph.slots[&BY_HAND];
+    assert!(slot.up && !slot.noout && !slot.noin, "{slot:?}");
+    let unset = |act: &&Act| matches!(act, Act::Ceph(CephAct::UnsetOsdFlags { osd: BY_HAND, .. }));
+    assert_eq!(sim.done.iter().filter(unset).count(), 1, "flags are set once");
+    assert!(play.log.borrow().iter().any(|line| line.contains("osd.0 is about to be stopped")));
 }
