@@ -11,6 +11,7 @@ use super::search::{Menu, Search};
 use super::{OURS, deaths_of, explored, has_time, nothing, operator, spontaneous};
 
 const DIES_ELSEWHERE: &str = "an OSD of other PGs dies before the wipe";
+const HEALED: &str = "a quarantined OSD is marked out";
 
 fn noise(what: Disturbance) -> Vec<Happening> {
     vec![Happening::Noise(what)]
@@ -67,6 +68,25 @@ fn pg_turns_unusual(world: &World) -> Vec<Happening> {
     let pg = world.placements.keys().find(|pg| !world.noise.unusual.contains_key(*pg));
     let turns = |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg, unusual)));
     pg.copied().map(|pg| turns(pg).into()).unwrap_or_default()
+}
+
+/// Returns a cluster whose first OSD does not start again once it is recreated, with another OSD for its PG.
+fn first_does_not_start_again() -> World {
+    let mut world = example::two_in_line();
+    world.noise.init_fails.insert(OURS);
+    for placement in world.placements.values_mut() {
+        placement.spare = vec![OsdId(3)];
+    }
+    world
+}
+
+/// Returns what the mons do with that OSD when its `noout` is lifted, and a person at any time: Ceph heals
+/// without it.
+fn marked_out(world: &World) -> Vec<Happening> {
+    let slot = world.ceph.slots.get(&OURS);
+    let is_new = slot.is_some_and(|slot| slot.fsid.is_some_and(|fsid| fsid != example::fsid(OURS, 0)));
+    let is_due = slot.is_some_and(|slot| !slot.up && slot.is_in);
+    if is_new && is_due { vec![Happening::PersonOuts(OURS)] } else { Vec::new() }
 }
 
 /// Returns a cluster in which an OSD that shares no PG with the first one does not boot again.
@@ -144,6 +164,7 @@ pub(super) fn searches() -> Vec<Search> {
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
         one("a PG turns unusual", with_a_second_pool, pg_turns_unusual),
         Search { has_sick: true, ..one(DIES_ELSEWHERE, second_does_not_boot_again, second_dies) },
+        Search { has_sick: true, ..one(HEALED, first_does_not_start_again, marked_out) },
         one("a scrub finds an error", example::replicated, scrub_finds_an_error),
         one("a pool is split", example::replicated, pool_is_split_or_created),
         operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
@@ -219,6 +240,11 @@ fn pg_that_is_merged_or_repaired_reverts_no_stop() {
 #[test]
 fn osd_that_dies_elsewhere_before_the_wipe_is_waited_for() {
     explored(&search(DIES_ELSEWHERE));
+}
+
+#[test]
+fn quarantined_osd_whose_data_healed_holds_up_no_other() {
+    explored(&search(HEALED));
 }
 
 #[test]

@@ -79,8 +79,16 @@ pub fn unmatched(view: View<'_>) -> BTreeSet<String> {
     let slots = &view.seen.ceph.slots;
     let absent = |osd: &OsdId| !slots.contains_key(osd);
     let of_plan = policy.approval.iter().flat_map(|approval| {
+        // A run that found no such plan finishes what is in progress, and must not say that all is done.
+        let lost = approval.lines.is_empty().then(|| {
+            format!(
+                "plan {} is not stored, and approves nothing. Make a plan, and approve its hash: osd-migrate -n NAMESPACE plan",
+                approval.hash
+            )
+        });
         let gone = approval.lines.osds().filter(absent);
-        gone.map(|osd| format!("{osd} of plan {} no longer exists. See: ceph osd tree", approval.hash))
+        let gone = gone.map(|osd| format!("{osd} of plan {} no longer exists. See: ceph osd tree", approval.hash));
+        lost.into_iter().chain(gone)
     });
     let removed = view.ledger.run.removed_by(&policy.run);
     let selected = policy.select.iter().filter(|osd| absent(osd) && !removed.contains(osd));

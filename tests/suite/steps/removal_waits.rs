@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use osd_migrate::domain::approval::{Approval, PlanLines};
+use osd_migrate::domain::ledger::Strategy;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
-use osd_migrate::domain::removal::{Cause, DiskAfter, RemovalRequest};
+use osd_migrate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest};
 
 use super::removal::{dropped, emptied, proven, requested, stopped};
 use super::*;
@@ -127,6 +128,29 @@ fn osd_of_a_node_that_is_held_is_not_counted_as_leaving() {
     assert_eq!(removable(&of_node), [OSD, CONFORMING].into());
     let held = of_node.with(|w| w.daemon(CONFORMING).managed_externally = Some("label x=y".to_owned()));
     assert_eq!(removable(&held), [OSD].into());
+}
+
+/// Checks two OSDs of a node that were quarantined after their stops were reverted, and are retried.
+#[test]
+fn osds_of_a_node_that_are_retried_together_wait_for_one_another_once() {
+    let both = emptied(DiskAfter::Wipe).with(|w| {
+        w.policy.select.clear();
+        for osd in [OSD, CONFORMING] {
+            let request = RemovalRequest::of(w.slot(osd).fsid.unwrap());
+            let node = Some(NodeName("h1".to_owned()));
+            w.seen.kube.requests.removals.insert(osd, RemovalRequest { node, ..request });
+        }
+        let at = w.seen.at;
+        let record = w.record(OSD);
+        record.stop_intended_at = Some(at);
+        record.strategy = Strategy::Removal(Removal { whole_node: true, ..Removal::default() });
+        let one = record.clone();
+        let (old, deployment) = (w.slot(CONFORMING).fsid.unwrap(), w.daemon(CONFORMING).uid.clone());
+        w.ledger.records.insert(CONFORMING, Record { osd: CONFORMING, old, deployment, ..one });
+    });
+    let is_queued =
+        |world: &World| matches!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Queued { .. }, .. }));
+    assert!(!is_queued(&both), "{:#?}", both.plan());
 }
 
 /// Checks that a request needs no line in a plan, which has none for OSDs that are removed.
