@@ -16,8 +16,14 @@ use super::{Broken, class, domain_of, down_by_osd_migrate, maps_to, others_suffi
 
 pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broken> {
     let world = &before.world;
-    let domains: BTreeSet<_> =
-        down_by_osd_migrate(after).into_iter().filter_map(|osd| domain_of(&after.world, osd)).collect();
+    // Ceph has healed without a quarantined OSD that a person or the mons marked out.
+    let is_healed = |osd: &OsdId| {
+        let record = after.ledger.records.get(osd);
+        let is_out = after.world.ceph.slots.get(osd).is_some_and(|slot| !slot.up && !slot.is_in);
+        is_out && record.is_some_and(|record| record.quarantine.is_some() && record.empty.is_none())
+    };
+    let down = down_by_osd_migrate(after).into_iter().filter(|osd| !is_healed(osd));
+    let domains: BTreeSet<_> = down.filter_map(|osd| domain_of(&after.world, osd)).collect();
     if domains.len() > 1 {
         return Some(format!("P1: osd-migrate keeps OSDs in several failure domains down: {domains:?}"));
     }
