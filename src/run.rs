@@ -97,10 +97,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     self.report_failure(&error, if waits { stopped } else { &[] }).await;
                     let is_end = !tries_again && severity != Severity::Passing;
                     let due = (self.clock.now(), policy.limits.noout);
-                    // An act follows an observation, by which `noout` is lifted in time.
-                    let healed =
-                        if of_act && !is_end { Vec::new() } else { failures.to_heal(stopped, is_end, due) };
-                    for one in healed {
+                    // An act follows an observation: an OSD whose stop is only intended is up.
+                    let is_concerned = |one: &&Stopped| one.is_down || is_end || !of_act;
+                    for one in failures.to_heal(stopped, is_end, due).into_iter().filter(is_concerned) {
                         if self.let_ceph_heal(one).await {
                             failures.healed(one.osd);
                         }

@@ -9,7 +9,7 @@ use crate::domain::policy::Policy;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::live::{Ledgers, WallClock, kube_failure};
-use crate::ports::{Clock, LedgerStore};
+use crate::ports::{Clock, Failure, LedgerStore};
 
 /// Time after which a run renews the time of its plan.
 ///
@@ -43,7 +43,8 @@ pub(super) async fn store(k8s: &K8s, plan: &PlanLines) -> Option<PlanHash> {
 /// starts on no other.
 pub(super) async fn approved(k8s: &Arc<K8s>, policy: Policy) -> Result<Policy, Exit> {
     let Some(Approval { hash, .. }) = &policy.approval else { return Ok(policy) };
-    if let Some(lines) = stored(k8s, hash).await? {
+    let plan = patiently(async || stored(k8s, hash).await).await.map_err(|failure| not_seen(&failure))?;
+    if let Some(lines) = plan {
         let approval = Approval { hash: hash.clone(), lines };
         tokio::spawn(stay_among_the_latest(Arc::clone(k8s), approval.lines.clone()));
         return Ok(Policy { approval: Some(approval), ..policy });
@@ -63,7 +64,7 @@ pub(super) async fn approved(k8s: &Arc<K8s>, policy: Policy) -> Result<Policy, E
 /// longer exists, and this command makes the next one.
 pub(super) async fn approved_or_none(k8s: &Arc<K8s>, policy: Policy) -> Result<Policy, Exit> {
     let Some(Approval { hash, .. }) = &policy.approval else { return Ok(policy) };
-    let lines = stored(k8s, hash).await?;
+    let lines = stored(k8s, hash).await.map_err(|failure| not_seen(&failure))?;
     if lines.is_none() {
         tracing::warn!("{}", k8s.names().complete(&not_stored(hash, k8s)));
     }
@@ -72,9 +73,8 @@ pub(super) async fn approved_or_none(k8s: &Arc<K8s>, policy: Policy) -> Result<P
 }
 
 /// Reads a plan, and renews its time: a plan that is in use stays among the latest ones.
-async fn stored(k8s: &K8s, hash: &PlanHash) -> Result<Option<PlanLines>, Exit> {
-    let read = async || k8s.read_plan(hash).await.map_err(kube_failure);
-    let plan = patiently(read).await.map_err(|failure| not_seen(&failure))?;
+async fn stored(k8s: &K8s, hash: &PlanHash) -> Result<Option<PlanLines>, Failure> {
+    let plan = k8s.read_plan(hash).await.map_err(kube_failure)?;
     if let Some(lines) = &plan {
         renew(k8s, lines).await;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_FENCE, RESUME, RUN_AGAIN, scale_operator};
-use crate::domain::gate::{first_names, names, retries};
+use crate::domain::gate::{first_names, retries};
 use crate::domain::next::Summary;
 use crate::domain::osd::OsdId;
 
@@ -122,7 +122,7 @@ fn quarantined_in_progress(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt
         f,
         "; Rook is still kept from reconciling, because these OSDs are quarantined after their stop: {}. Fix them, then: {}",
         first_names(&summary.half_way, NAMED),
-        retries(&summary.half_way)
+        retries(summary.half_way.iter().take(NAMED))
     )
 }
 
@@ -190,7 +190,7 @@ fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "It would migrate {} itself. {REMOVE_CONFIRMATION}; then scale it up: {}",
-        names(&summary.left_to_rook_at_0),
+        first_names(&summary.left_to_rook_at_0, NAMED),
         scale_operator(name, 1)
     )
 }

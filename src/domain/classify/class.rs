@@ -135,7 +135,7 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "{version} cannot recreate an OSD with the same id. Upgrade Ceph first, to 16.2.15, \
-                     17.2.7, 18.2.1 or later"
+                     17.2.7, 18.2.1, 19.2.1 or later"
                 )
             }
             Self::Orphan => f.write_str(

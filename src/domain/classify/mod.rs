@@ -20,4 +20,4 @@ pub use device::{contradicts, excludes};
 pub use on_pvc::{pvcs_of, set_of};
 pub use pvc_refusal::PvcRefusal;
 pub use pvcs::unusable;
-pub use release::ignores_osd_id;
+pub use release::{ignores_osd_id, lists_no_links};

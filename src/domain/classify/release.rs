@@ -21,6 +21,12 @@ pub fn ignores_osd_id(ceph_version: &str) -> bool {
     release::numbers(ceph_version).is_some_and(|version| version.0 == 19 && version < (19, 2, 1))
 }
 
+/// Returns whether `ceph-volume raw list` of a release fails for a link that leads to a device: 16.2.15,
+/// 17.2.7 (ceph/ceph PR 54430).
+pub fn lists_no_links(ceph_version: &str) -> bool {
+    release::numbers(ceph_version).is_some_and(|version| version.0 <= 17)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -152,7 +152,7 @@ fn is_active_in(pg: &Pg, lists: &[&[&str]]) -> bool {
 /// Returns whether a PG is active with all its replicas, and at most moves, or a scrub found an error in it.
 ///
 /// That may last for months: a balancer never rests, and a person repairs.
-pub(super) fn is_whole(pg: &Pg, ceph: &Ceph) -> bool {
+pub fn is_whole(pg: &Pg, ceph: &Ceph) -> bool {
     is_active_in(pg, &[&HEALTHY, &MOVING, &FAULTY]) && has_all_replicas(pg, ceph)
 }
 

@@ -251,8 +251,8 @@ impl fmt::Display for Reason {
             ),
             Self::PdbRejected { why } => write!(
                 f,
-                "a drain could evict another OSD meanwhile, and the API server rejects the PodDisruptionBudget \
-                 osd-migrate-drains that prevents it: {why}"
+                "a drain could evict another OSD meanwhile, and the API server rejects what prevents it \
+                 (maxUnavailable 0 of the PodDisruptionBudget rook-ceph-osd, or osd-migrate-drains): {why}"
             ),
             Self::AdmissionRefused { osd, why } => write!(
                 f,

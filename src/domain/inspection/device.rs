@@ -345,7 +345,7 @@ impl Proof {
 pub struct Capability {
     /// `ceph --version` of the image, as printed.
     pub ceph_version: String,
-    /// Whether `ceph-volume raw prepare` knows `--osd-id` (16.2.15, 17.2.7, 18.2.1 and later).
+    /// Whether `ceph-volume raw prepare` knows `--osd-id` (16.2.15, 17.2.7, 18.2.1, 19.2.1 and later).
     pub raw_osd_id: bool,
     /// Object stores that `ceph-volume raw prepare` and `lvm prepare` can create: each a flag
     /// (`--bluestore`), or a choice of `--objectstore`.

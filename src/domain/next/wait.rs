@@ -191,6 +191,30 @@ impl Wait {
         }
     }
 
+    /// Returns whether the OSD that is waited for is quarantined when it takes too long.
+    pub fn has_a_limit(&self) -> bool {
+        match self {
+            Self::Agent { .. }
+            | Self::AgentSilent { .. }
+            | Self::AgentBusy { .. }
+            | Self::AgentRests { .. }
+            | Self::Down { .. }
+            | Self::Up { .. }
+            | Self::FreshView => true,
+            Self::Gate { .. }
+            | Self::Node { .. }
+            | Self::Fence { .. }
+            | Self::Inventory { .. }
+            | Self::AgentNodeLost { .. }
+            | Self::NotOurStop { .. }
+            | Self::Emptying { .. }
+            | Self::UnsafeToWipe { .. }
+            | Self::RookDeploys { .. }
+            | Self::MarkedOutExternally { .. }
+            | Self::ActiveClean { .. } => false,
+        }
+    }
+
     /// Returns the OSD that the run waits for; none if it waits for a node or for the whole cluster.
     pub fn osd(&self) -> Option<OsdId> {
         match self {

@@ -8,7 +8,7 @@ use crate::domain::osd::OsdId;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FailedActs {
     osds: BTreeSet<OsdId>,
-    denied: Option<String>,
+    denied: Option<(Option<OsdId>, String)>,
 }
 
 impl FailedActs {
@@ -17,7 +17,7 @@ impl FailedActs {
     /// If it is the second failure of the OSD, all had their turn: the next round begins with the others.
     /// `denied`: the answer if a right or a policy is in the way.
     pub fn note(&mut self, osd: Option<OsdId>, is_done: bool, denied: Option<String>) {
-        self.denied = denied;
+        self.denied = denied.map(|why| (osd, why));
         let Some(osd) = osd else { return };
         if is_done {
             self.osds.remove(&osd);
@@ -26,9 +26,11 @@ impl FailedActs {
         }
     }
 
-    /// Returns why the last act was denied, if it was: waiting alone does not help.
-    pub fn denied(&self) -> Option<&str> {
-        self.denied.as_deref()
+    /// Returns why the last act was denied, if it was, and was for this OSD or for none: waiting alone does
+    /// not help.
+    pub fn denied(&self, osd: OsdId) -> Option<&str> {
+        let (of, why) = self.denied.as_ref()?;
+        of.is_none_or(|of| of == osd).then_some(why)
     }
 
     /// Returns whether the last act of an OSD failed.
@@ -55,8 +57,10 @@ mod tests {
         failed.note(None, true, None);
         assert_eq!(failed.osds, [OsdId(0), OsdId(2)].into(), "others are tried when osd.1 waits");
         failed.note(None, false, Some("a policy".to_owned()));
-        assert_eq!(failed.denied(), Some("a policy"));
+        assert_eq!(failed.denied(OsdId(7)), Some("a policy"));
+        failed.note(Some(OsdId(0)), false, Some("a policy".to_owned()));
+        assert_eq!((failed.denied(OsdId(0)), failed.denied(OsdId(7))), (Some("a policy"), None));
         failed.note(Some(OsdId(0)), true, None);
-        assert_eq!(failed.denied(), None);
+        assert_eq!(failed.denied(OsdId(0)), None);
     }
 }

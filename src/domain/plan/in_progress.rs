@@ -22,7 +22,7 @@ use crate::domain::view::View;
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     match of_records(view) {
         None => rest.wait.take(),
-        Some(next @ Next::Wait(_)) if rest.wait.is_none() => {
+        Some(next @ Next::Wait(_)) if rest.wait.is_none() && !halts(view) => {
             let one_more = nodes::one_more_on_its_node(view)
                 .or_else(|| removals::one_more_of_its_node(view))
                 .or_else(|| batch::one_more(view));
@@ -34,11 +34,9 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 
 /// Returns the step of the first open record that can do something; otherwise the first wait.
 ///
-/// An OSD whose last act failed has its turn after the others: it holds none of them up. One that needs a
-/// person ends the run when no other one is down for its migration: a run that ends leaves it down.
+/// An OSD whose last act failed has its turn after the others: it holds none of them up.
 fn of_records(view: View<'_>) -> Option<Next> {
-    let (mut wait, mut again, mut halt) = (None, None, None);
-    let mut is_any_down = false;
+    let (mut wait, mut again) = (None, None);
     for record in view.ledger.in_flight() {
         match unrequested::inventory(record, view) {
             Some(next @ Next::Wait(_)) => {
@@ -50,17 +48,38 @@ fn of_records(view: View<'_>) -> Option<Next> {
         }
         let next = of_record(record, view);
         match next {
-            Next::Wait(_) => {
-                is_any_down |= record.is_committed() && !view.is_up(record.osd);
-                wait = wait.or(Some(next));
-            }
-            Next::Halt(_) => halt = halt.or(Some(next)),
+            Next::Wait(_) => wait = wait.or(Some(next)),
+            Next::Halt(_) => return Some(before_the_halt(view).unwrap_or(next)),
             Next::Do(_) if view.seen.failed.contains(record.osd) => again = again.or(Some(next)),
             Next::Save { .. } | Next::Do(_) | Next::Finished(_) => return Some(next),
         }
     }
-    let halt = halt.filter(|_| !is_any_down);
-    again.or(halt).or(wait)
+    again.or(wait)
+}
+
+/// Returns the step of another OSD that is down for its migration, and goes on by itself: a run that ends
+/// would leave it down.
+///
+/// Nothing else begins.
+fn before_the_halt(view: View<'_>) -> Option<Next> {
+    let down = view.ledger.in_flight().filter(|record| record.is_committed() && !view.is_up(record.osd));
+    let mut wait = None;
+    for record in down {
+        let next = of_record(record, view);
+        match &next {
+            Next::Save { .. } => return Some(next),
+            Next::Do(_) if !view.seen.failed.contains(record.osd) => return Some(next),
+            Next::Wait(one) if one.has_a_limit() => wait = wait.or(Some(next)),
+            Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => {}
+        }
+    }
+    wait
+}
+
+/// Returns whether an OSD that is down for its migration needs a person: nothing else begins.
+fn halts(view: View<'_>) -> bool {
+    let mut down = view.ledger.in_flight().filter(|record| record.is_committed());
+    down.any(|record| matches!(of_record(record, view), Next::Halt(_)))
 }
 
 /// Returns what each OSD in progress waits for, while the run waits.

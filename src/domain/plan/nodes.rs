@@ -209,8 +209,9 @@ impl NodeProvisioner<'_> {
         let Some(available) = self.available_disks(node, work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
-        if self.view.ledger.full_of_quarantined().is_some() {
-            return self.complete(node, work, &processed);
+        if let Some(why) = self.view.ledger.full_of_quarantined() {
+            let problems = processed.problems.iter().cloned().chain([why]).collect();
+            return self.complete(node, work, &Processed { problems, ..processed });
         }
         if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.view.seen)) {
             return waits(node, reason);

@@ -154,17 +154,17 @@ pub const UNHEALED_MINUTES: i64 = 60;
 const HEALS: [&str; 6] =
     ["recovering", "recovery_wait", "backfilling", "backfill_wait", "peering", "activating"];
 
-/// Returns whether PGs are unclean, and a quarantined OSD that osd-migrate stopped, and that is down, served
-/// each of them.
+/// Returns whether PGs lack a replica, and a quarantined OSD that osd-migrate stopped, and that is down,
+/// served each unclean PG.
 ///
 /// It makes no difference if the stop was reverted since, and the OSD did not come up.
 ///
 /// A quarantined OSD that serves, the old one or the new one, backfills by itself.
 pub(super) fn only_quarantined_missing(view: View<'_>) -> bool {
     let theirs: BTreeSet<_> = down(view).flat_map(|record| &record.pgs).collect();
-    let mut unclean = unclean(view).peekable();
+    let lacks_any = || unclean(view).any(|(_, pg)| !gate::is_whole(pg, &view.seen.ceph));
     // Once Ceph has healed, the run goes on with the others.
-    !theirs.is_empty() && unclean.peek().is_some() && unclean.all(|(id, _)| theirs.contains(id))
+    !theirs.is_empty() && lacks_any() && unclean(view).all(|(id, _)| theirs.contains(id))
 }
 
 /// Returns whether waiting does not help: only PGs of quarantined OSDs are unclean, and Ceph does not heal

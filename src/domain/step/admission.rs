@@ -109,7 +109,7 @@ impl Step<'_> {
             phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
         let kernel = inspection.and_then(|inspection| inspection.kernel.as_ref());
         let volume = || format!("/dev/ceph-{0}/osd-block-{0}", record.old);
-        let block_path = super::up::block_path(record, device, None, kernel).unwrap_or_else(volume);
+        let block_path = super::up::block_path(record, device, None, (kernel, false)).unwrap_or_else(volume);
         Some(self.deployment(record.old, block_path, None, kernel))
     }
 
@@ -128,14 +128,27 @@ impl Step<'_> {
     /// Gives the OSD up for this run if no gate blocks it, and something denies its stop, or what is to
     /// precede the stop.
     ///
-    /// A record whose acts are done is saved within seconds.
+    /// A record whose acts are done is saved within seconds. An empty OSD waits longer: its data would move
+    /// back.
     fn give_up_denied(&self) -> Option<Next> {
-        let why = self.view.seen.failed.denied()?;
+        let why = self.view.seen.failed.denied(self.record.osd)?;
         let since = self.record.saved_at.filter(|_| self.record.blocked_since.is_none())?;
         let is_late = (self.view.seen.at - since).num_minutes() >= DENIED_MINUTES;
-        let give_up =
-            || if self.record.empty.is_some() { self.not_emptied(why) } else { self.not_admitted(why) };
-        is_late.then(give_up)
+        match &self.record.empty {
+            Some(_) => (is_late && self.has_waited_empty()).then(|| self.not_emptied(why)),
+            None => is_late.then(|| self.not_admitted(why)),
+        }
+    }
+
+    /// Gives up an OSD that a gate has blocked before its stop, for this run if the gate would block it
+    /// again.
+    pub(super) fn withdraw_blocked(&self, reason: &Reason) -> Next {
+        if let Reason::PdbRejected { why } = reason
+            && self.record.empty.is_none()
+        {
+            return self.not_admitted(why);
+        }
+        self.withdraw()
     }
 
     fn not_admitted(&self, why: &str) -> Next {

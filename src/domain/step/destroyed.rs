@@ -150,7 +150,9 @@ impl Step<'_> {
 
     /// Waits up to a limit for what an OSD that is destroyed and not wiped needs.
     fn wait_before_the_wipe(&self, why: &str, wait: Wait) -> Next {
-        let Some(since) = self.record.wipe_blocked_since else { return self.note_wipe_blocked() };
+        // Not the time of data that blocks the wipe, which halts the run.
+        let Some(since) = self.record.blocked_since else { return self.note_blocked() };
+        let since = self.report().map_or(since, |report| since.max(report.ended_at));
         if (self.view.seen.at - since).num_minutes() < AWAY_MINUTES {
             return Next::Wait(wait);
         }

@@ -202,7 +202,7 @@ impl Step<'_> {
                 record.stop_reverted.as_deref().unwrap_or("no reason is known")
             ));
         }
-        self.withdraw()
+        self.withdraw_blocked(reason)
     }
 
     /// Returns whether a gate is shut for this OSD, and would be open for another one.

@@ -32,7 +32,7 @@ impl Step<'_> {
     /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.
     ///
     /// It waits for the OSDs that leave together with it, whose data still moves.
-    fn has_waited_empty(&self) -> bool {
+    pub(super) fn has_waited_empty(&self) -> bool {
         if self.siblings().any(|(record, slot)| is_moving(record, slot)) {
             return false;
         }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::Step;
 use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct, SourceDeployment};
 use crate::domain::batch;
+use crate::domain::classify;
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -60,7 +61,10 @@ impl Step<'_> {
             phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
         let volume = inspection.and_then(|inspection| inspection.volume.clone());
         let kernel = inspection.and_then(|inspection| inspection.kernel.as_ref());
-        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
+        let needs_kernel_name = inspection
+            .is_some_and(|inspection| classify::lists_no_links(&inspection.capability.ceph_version));
+        let named = (kernel, needs_kernel_name);
+        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), named) else {
             return self.quarantine("its agent reported no path of its device".to_owned());
         };
         let deploy = self.deployment(fsid, block_path, volume, kernel);
@@ -363,17 +367,17 @@ pub(super) fn late(osd: OsdId, daemon: &Daemon) -> String {
     )
 }
 
-/// Returns the path that the Deployment activates: the logical volume, the file, or the disk by its kernel
-/// name.
+/// Returns the path that the Deployment activates: the logical volume, the file, or the disk by a name that
+/// survives a reboot.
 ///
-/// Rook writes the kernel name, too: after a reboot, activation goes by the label of each disk. With a link,
-/// `ceph-volume raw list` of 16.2.15 and 17.2.7 fails (ceph/ceph PR 54430), and Rook before 1.13.10 and
-/// 1.14.8 starts no OSD then (rook/rook issue 13136).
+/// A disk without such a name is named by its kernel name, as in Rook: its label is what activation goes by.
+/// So is one of Ceph 16 or 17: with a link, `ceph-volume raw list` fails, and Rook before 1.13.10 and 1.14.8
+/// starts no OSD then (rook/rook issue 13136). From 18 on, a link spares a search through all disks.
 pub(super) fn block_path(
     record: &Record,
     device: &DeviceIdentity,
     volume: Option<&Volume>,
-    kernel: Option<&KernelDisk>,
+    (kernel, needs_kernel_name): (Option<&KernelDisk>, bool),
 ) -> Option<String> {
     if let Some(pvcs) = &record.pvcs {
         return Some(pvc::block_path(&pvcs.data.name, record.target.encrypted));
@@ -386,7 +390,8 @@ pub(super) fn block_path(
             volume.map(|v| v.block_path.clone())
         }
         Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } | Strategy::Removal(_) => {
-            kernel.map(|kernel| kernel.node.clone()).or_else(|| device.stable_path())
+            let (link, node) = (device.stable_path(), kernel.map(|kernel| kernel.node.clone()));
+            if needs_kernel_name { node.or(link) } else { link.or(node) }
         }
     }
 }

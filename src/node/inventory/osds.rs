@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::domain::classify;
 use crate::domain::inventory::OsdSeen;
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid, Role};
 use crate::node::inventory::state::{Facts, KnownOsds, Seen, read_label};
@@ -16,9 +17,16 @@ pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {
 /// Returns all OSDs.
 ///
 /// `startable`: the result of `raw list`; if it is none (not asked, or failed), the label alone counts.
-pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<OsdFsid>>) -> Vec<OsdSeen> {
+/// `ceph_version`: release of the image that starts them.
+pub(super) fn on(
+    all: &[Seen],
+    known: &KnownOsds,
+    startable: Option<&BTreeSet<OsdFsid>>,
+    ceph_version: &str,
+) -> Vec<OsdSeen> {
     let devices: Vec<&Facts> = all.iter().flat_map(Seen::all).collect();
-    let raw = devices.iter().filter_map(|facts| raw(facts, &devices, startable));
+    let lists_no_links = classify::lists_no_links(ceph_version);
+    let raw = devices.iter().filter_map(|facts| raw(facts, &devices, startable, lists_no_links));
     let lvm = known.volumes.iter().filter_map(|volume| {
         Some(OsdSeen {
             fsid: volume.fsid,
@@ -43,7 +51,12 @@ pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<Os
 /// Returns the OSD that a device carries itself.
 ///
 /// An OSD whose label names no id or no cluster does not count yet.
-fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>) -> Option<OsdSeen> {
+fn raw(
+    facts: &Facts,
+    devices: &[&Facts],
+    startable: Option<&BTreeSet<OsdFsid>>,
+    lists_no_links: bool,
+) -> Option<OsdSeen> {
     let label = read_label(facts).filter(|label| label.role() == Some(Role::Block))?;
     let of_it = |role: Role| {
         let is_it = |other: &&&Facts| {
@@ -53,9 +66,10 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         devices.iter().find(is_it)
     };
     let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
-    // The OSD's pod finds the device by the device's content, so that the kernel name is enough, as Rook
-    // writes it. Other devices that the OSD links have only their path.
-    let block_path = facts.disk.node.display().to_string();
+    // The OSD's pod finds the device by the device's content. Other devices that the OSD links have only
+    // their path.
+    let block_path =
+        if lists_no_links { facts.disk.node.display().to_string() } else { stable_path(facts).0 };
     let auxiliary = [Role::Db, Role::Wal].into_iter().filter_map(of_it);
     let is_stable = auxiliary.into_iter().all(|device| stable_path(device).1);
     let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));

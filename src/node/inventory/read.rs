@@ -63,7 +63,12 @@ async fn see(request: &InventoryRequest, host: &Host, steps: &Steps) -> Result<N
         );
         let (facts, known) = (facts?, known(request, host, Vec::new(), &[], &mut notes));
         let disks = vec![seen(&facts, state::judge(&facts, &known))];
-        let osds = osds::on(std::slice::from_ref(&Seen { facts, parts: Vec::new() }), &known, None);
+        let osds = osds::on(
+            std::slice::from_ref(&Seen { facts, parts: Vec::new() }),
+            &known,
+            None,
+            &capability.ceph_version,
+        );
         return Ok(NodeInventory { capability, disks, osds, notes: notes.0 });
     }
     let (capability, all, volumes, inventory) = tokio::join!(
@@ -85,7 +90,7 @@ async fn see(request: &InventoryRequest, host: &Host, steps: &Steps) -> Result<N
             None
         }
     };
-    let osds = osds::on(&all, &known, raw.as_ref());
+    let osds = osds::on(&all, &known, raw.as_ref(), &capability.ceph_version);
     Ok(NodeInventory { capability, disks, osds, notes: notes.0 })
 }
 

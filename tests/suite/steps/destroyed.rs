@@ -68,8 +68,12 @@ fn halt_waits_until_no_other_osd_in_progress_is_down() {
 #[test]
 fn destroyed_osd_behind_another_image_is_quarantined() {
     let changed = |w: &mut World| w.seen.kube.rook_image = Some("ceph:before".to_owned());
-    let world = without_noout(World::destroyed(OSD)).with(changed).saved("wipe-blocked");
+    let world = without_noout(World::destroyed(OSD)).with(changed).saved("blocked");
     check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { reason: Reason::ImageChanged { .. }, .. }));
+    // The time of data that blocks the wipe is another one.
+    let peers = world.clone().minutes_later(11).with(|w| w.seen.kube.rook_image = None);
+    let peers = peers.pg_state(0, "peering");
+    check!(peers.saved("wipe-blocked").plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
     let late = world.minutes_later(15).plan();
     assert!(quarantine(&late).is_some_and(|why| why.contains("Declare ceph:before again")), "{late:#?}");
 }
@@ -84,7 +88,7 @@ fn destroyed_osd_on_a_lost_node_holds_up_no_other() {
     let ready = |ready| {
         move |w: &mut World| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = ready
     };
-    let lost = World::destroyed(OSD).with(ready(false)).saved("wipe-blocked");
+    let lost = World::destroyed(OSD).with(ready(false)).saved("blocked");
     check!(lost.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
     let waited = lost.clone().minutes_later(14);
     assert_ne!(word(&waited.plan()), Some("quarantine"));
@@ -92,7 +96,7 @@ fn destroyed_osd_on_a_lost_node_holds_up_no_other() {
     // A person retries it when the node is back.
     let mut again = late.with(ready(true));
     again.ledger = again.ledger.retried(OSD, again.seen.at).unwrap();
-    assert!(again.ledger.records[&OSD].wipe_blocked_since.is_none());
+    assert!(again.ledger.records[&OSD].blocked_since.is_none());
     assert_ne!(word(&again.plan()), Some("quarantine"));
 }
 

@@ -78,6 +78,17 @@ fn empty_osd_whose_stop_was_reverted_is_given_up_in_time() {
 }
 
 #[test]
+fn empty_osd_whose_stop_is_denied_keeps_waiting_for_an_hour() {
+    let denied = |w: &mut World| w.seen.failed.note(Some(OSD), false, Some("a policy".to_owned()));
+    let meant = emptied().saved("stop").with(denied);
+    check!(meant.clone().minutes_later(58).plan(), Next::Do(_) | Next::Save { why: Saving::Fence, .. });
+    assert_eq!(word(&meant.clone().minutes_later(60).plan()), Some("not-emptied"));
+    // Acts of other OSDs say nothing about this one.
+    let other = meant.with(|w| w.seen.failed.note(Some(FILESTORE), false, Some("a policy".to_owned())));
+    assert_ne!(word(&other.minutes_later(60).plan()), Some("not-emptied"));
+}
+
+#[test]
 fn empty_osd_that_restarts_twice_in_a_pause_is_not_given_up() {
     let paused = emptied().with(controlled(ControlKind::Pause));
     let up = paused.down(OSD).saved("blocked").minutes_later(5).up(OSD).saved("up");

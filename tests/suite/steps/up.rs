@@ -24,10 +24,10 @@ fn new_fsid_is_saved_before_the_osd_is_deployed() {
     check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Deploy(_))));
 }
 
-/// Checks that the Deployment has the kernel name, as Rook writes it: activation goes by the label.
+/// Checks that the Deployment has the kernel name where ceph-volume takes no link, and if there is none.
 #[test]
-fn deployment_has_the_kernel_name_of_its_disk() {
-    let path = |by_path: &[&str]| {
+fn deployment_has_the_link_to_its_disk_or_its_kernel_name() {
+    let path = |by_path: &[&str], release: &str| {
         let world = World::prepared(OSD).saved("new").with(|w| {
             let evidence = w.record(OSD).evidence.clone().unwrap();
             let by_path = by_path.iter().map(|name| (*name).to_owned()).collect();
@@ -39,7 +39,9 @@ fn deployment_has_the_kernel_name_of_its_disk() {
                     device_type: "ssd".to_owned(),
                     links: BTreeSet::new(),
                 };
-                report.inspection.as_mut().unwrap().kernel = Some(kernel);
+                let inspection = report.inspection.as_mut().unwrap();
+                inspection.kernel = Some(kernel);
+                inspection.capability.ceph_version = format!("ceph version {release} (stable)");
             }
         });
         let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = world.plan() else {
@@ -48,8 +50,9 @@ fn deployment_has_the_kernel_name_of_its_disk() {
         assert_eq!(deploy.device_type.as_deref(), Some("ssd"), "as Rook labels it");
         deploy.block_path
     };
-    assert_eq!(path(&["pci-0000:00:04.0"]), "/dev/vdb");
-    assert_eq!(path(&[]), "/dev/vdb");
+    assert_eq!(path(&["pci-0000:00:04.0"], "18.2.7"), "/dev/disk/by-path/pci-0000:00:04.0");
+    assert_eq!(path(&["pci-0000:00:04.0"], "16.2.15"), "/dev/vdb");
+    assert_eq!(path(&[], "18.2.7"), "/dev/vdb");
 }
 
 #[test]
