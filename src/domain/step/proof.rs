@@ -65,7 +65,8 @@ impl Step<'_> {
         let can = &inspection.capability;
         if !can.missing_tools.is_empty() {
             let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
-            return self.quarantine(format!("the image is missing {}", tools.join(", ")));
+            return self
+                .quarantine(format!("the image or the node's kernel is missing {}", tools.join(", ")));
         }
         if !can.raw_osd_id {
             return self.quarantine(format!(

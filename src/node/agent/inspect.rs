@@ -45,6 +45,10 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         Search::One(_) | Search::None(_) | Search::Several(_) => None,
     };
     let mut inspection = inspection(request, host, search, &asked);
+    if request.evidence.is_none() {
+        let missing = steps.time("kernel", capability::missing_targets(request)).await;
+        inspection.capability.missing_tools.extend(missing);
+    }
     let refused = refused.or_else(|| add_blank(&mut inspection, blank?));
     if let Some(error) = refused {
         inspection.evidence = None;

@@ -109,7 +109,7 @@ impl CapabilityAnswer {
             return Ok(());
         }
         let missing: Vec<String> = missing.into_iter().collect();
-        Err(NodeError::Refused(format!("the image is missing {}", missing.join(", "))))
+        Err(NodeError::Refused(format!("the image or the node's kernel is missing {}", missing.join(", "))))
     }
 }
 
@@ -131,6 +131,29 @@ pub(crate) fn missing_for_layers(host: &Host, request: &NodeRequest, layers: Lay
 /// Returns the tools for logical volumes and encryption that are missing in the image.
 pub(crate) fn missing_for_volumes(host: &Host) -> BTreeSet<String> {
     missing(&host.path, &LVM_TOOLS)
+}
+
+/// Returns the targets of device-mapper that the new OSD needs and that the node's kernel does not have.
+///
+/// LUKS headers are formatted without them, and logical volumes are not: after the wipe it would be too late.
+pub(crate) async fn missing_targets(request: &NodeRequest) -> BTreeSet<String> {
+    let on_lvm = request.pvcs.is_none() && request.target.mode == Mode::Lvm;
+    let is_crypt = (on_lvm && request.target.encrypted) || request.pvc_with_key().is_some();
+    let mut missing = BTreeSet::new();
+    for target in [on_lvm.then_some("linear"), is_crypt.then_some("crypt")].into_iter().flatten() {
+        // Without the tool, or without an answer of a known form, nothing is known.
+        let answer = Query::DmTarget(target).ask().await;
+        if answer.is_ok_and(|answer| !answer.status.success() && lacks_target(&answer.stderr)) {
+            missing.insert(format!("device-mapper target {target} in the node's kernel"));
+        }
+    }
+    missing
+}
+
+/// Returns whether `dmsetup target-version` says that the kernel has no device-mapper, or not this target.
+fn lacks_target(stderr: &str) -> bool {
+    stderr.contains("/dev/mapper/control: open failed: No such device")
+        || stderr.lines().any(|line| line.contains("ioctl on") && line.contains("failed: Invalid argument"))
 }
 
 fn knows_osd_id(help: &str) -> bool {
@@ -189,6 +212,18 @@ mod tests {
         }
         assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
+    }
+
+    /// The first answer is one of dmsetup 1.02.185 on a kernel without device-mapper. The second one has the
+    /// form of libdm's message about an ioctl.
+    #[test]
+    fn kernel_without_a_target_of_device_mapper_is_recognised() {
+        let no_mapper = "/dev/mapper/control: open failed: No such device\nFailure to communicate with kernel \
+                         device-mapper driver.\nCheck that device-mapper is available in the kernel.\n";
+        let no_target = "device-mapper: target-version ioctl on crypt  failed: Invalid argument\n";
+        assert!(lacks_target(no_mapper) && lacks_target(no_target));
+        let no_right = no_mapper.replace("No such device", "Permission denied");
+        assert!(!lacks_target(&no_right) && !lacks_target("Unknown command.\n"));
     }
 
     #[test]

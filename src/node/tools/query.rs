@@ -38,6 +38,8 @@ pub(crate) enum Query<'a> {
     Label(&'a Path),
     /// Whether a key opens a LUKS device; no mapping is created. `key` is the path of a file, never the key.
     KeyOpens { device: &'a Path, key: &'a Path },
+    /// Whether the kernel has a target of device-mapper; it loads the module of the target if it has one.
+    DmTarget(&'a str),
     /// Next unused loop device.
     FreeLoop,
     /// Loop devices that lead to a file.
@@ -59,6 +61,7 @@ impl Query<'_> {
             Self::Table(_) => ("partx", &["-g", "-r", "-o", "NR,START,SECTORS,TYPE,UUID,NAME"]),
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
             Self::KeyOpens { .. } => ("cryptsetup", &["open", "--test-passphrase", "--key-file"]),
+            Self::DmTarget(_) => ("dmsetup", &["target-version"]),
             Self::FreeLoop => ("losetup", &["--find"]),
             Self::LoopBacking(_) => {
                 // With --raw, losetup would escape the blanks that pad the numbers (util-linux 2.38).
@@ -77,6 +80,7 @@ impl Query<'_> {
                 words.push(path.as_os_str());
             }
             Self::KeyOpens { device, key } => words.extend([key.as_os_str(), device.as_os_str()]),
+            Self::DmTarget(target) => words.push(OsStr::new(target)),
             Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion | Self::FreeLoop => {}
         }
         (program, words)
@@ -90,6 +94,7 @@ impl Query<'_> {
             | Self::Signatures(_)
             | Self::Table(_)
             | Self::Label(_)
+            | Self::DmTarget(_)
             | Self::FreeLoop
             | Self::Loops(_)
             | Self::LoopBacking(_) => QUICK,
@@ -151,6 +156,7 @@ mod tests {
                 Query::KeyOpens { device: disk, key: Path::new("/mnt/key") },
                 "cryptsetup open --test-passphrase --key-file /mnt/key /dev/sdb",
             ),
+            (Query::DmTarget("crypt"), "dmsetup target-version crypt"),
             (Query::FreeLoop, "losetup --find"),
             (Query::LoopBacking(disk), "losetup --list --noheadings --output BACK-INO,BACK-MAJ:MIN /dev/sdb"),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),
