@@ -214,7 +214,7 @@ mod tests {
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
     }
 
-    /// The first answer is one of dmsetup 1.02.185 on a kernel without device-mapper. The second one has the
+    /// Checks two answers: that of dmsetup 1.02.185 on a kernel without device-mapper, and one that has the
     /// form of libdm's message about an ioctl.
     #[test]
     fn kernel_without_a_target_of_device_mapper_is_recognised() {
