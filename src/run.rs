@@ -231,6 +231,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match next {
             Next::Save { ledger: new, osd, why } => self.save((ledger, version), (new, osd, why), seen).await,
             Next::Do(act) => {
+                // The act reads all PGs again: those of a shared observation would be copied.
+                drop(seen);
                 #[cfg(feature = "failpoint")]
                 crate::failpoint::pause_before("", &act);
                 self.act(act).await

@@ -233,6 +233,12 @@ impl K8s {
         Ok(pods.into_iter().any(|pod| pod.osd == Some(osd)))
     }
 
+    /// Reads a node that may be gone.
+    pub(super) async fn node_object_opt(&self, node: &NodeName) -> Result<Option<Node>, K8sError> {
+        let found = self.cluster_kind::<ApiNode>().get_opt(&node.0).await?;
+        Ok(found.map(|found| named_node(&found).1))
+    }
+
     /// Reads a node.
     pub(super) async fn node_object(&self, node: &NodeName) -> Result<Node, K8sError> {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;

@@ -81,6 +81,7 @@ pub(crate) fn request(node: &str) -> NodeRequest {
         cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
         osd: OsdId(1),
         old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+        issued: [].into(),
         mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".into(),
         evidence: None,
         target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },

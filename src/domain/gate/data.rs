@@ -225,8 +225,17 @@ pub fn is_filled(
 
 /// Returns a PG that an OSD held before, that CRUSH moved to other OSDs since, and that is not clean there.
 pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) -> Option<(&'a PgId, &'a Pg)> {
-    let mut moved = ceph.pgs.iter().filter(|(id, pg)| before.contains(*id) && !pg.up.contains(&osd));
-    moved.find(|(_, pg)| !is_clean(pg))
+    let held = before.iter().filter_map(|id| ceph.pgs.get_key_value(id));
+    held.into_iter().find(|(_, pg)| !pg.up.contains(&osd) && !is_clean(pg))
+}
+
+/// Returns the pools that have PGs, by a search for each: not by a pass over all PGs.
+fn pools_of(pgs: &BTreeMap<PgId, Pg>) -> impl Iterator<Item = u64> {
+    let first = pgs.keys().next().map(|id| id.pool);
+    std::iter::successors(first, |pool| {
+        let next = PgId { pool: pool.checked_add(1)?, number: 0 };
+        pgs.range(next..).next().map(|(id, _)| id.pool)
+    })
 }
 
 /// Returns whether the mgr knows as many PGs as the pools have.
@@ -262,7 +271,11 @@ fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a 
         None => true,
     };
     // The record of a new OSD has no stop.
-    let pgs = record.stop_intended_at.iter().flat_map(|_| &ceph.pgs);
+    let pools = record.stop_intended_at.iter().flat_map(|_| pools_of(&ceph.pgs));
+    let pgs = pools.flat_map(|pool| {
+        let first = PgId { pool, number: record.pg_nums.get(&pool).copied().unwrap_or(0) };
+        ceph.pgs.range(first..=PgId { pool, number: u32::MAX })
+    });
     pgs.filter(move |(id, pg)| !record.pgs.contains(*id) && may_be_here(id, pg))
 }
 

@@ -91,6 +91,11 @@ pub struct NodeRequest {
     pub osd: OsdId,
     /// fsid recorded before Stop.
     pub old: OsdFsid,
+    /// fsids that were issued for the record, as far as agents reported them.
+    ///
+    /// The node has its own list, which is lost if its system is installed again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub issued: BTreeSet<OsdFsid>,
     /// `mon_host` as Ceph takes it, for ceph-volume's own calls.
     pub mon_host: String,
     /// Evidence from before Stop; none at the first inspection.

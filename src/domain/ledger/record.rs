@@ -207,6 +207,13 @@ impl Record {
         self.milestones.push((code.to_owned(), at));
     }
 
+    /// Notes that an OSD that was emptied gets data again: if a person takes it out later, it stays out.
+    pub fn note_in(&mut self) {
+        if let Some(empty) = &mut self.empty {
+            empty.intended_at = None;
+        }
+    }
+
     /// Notes the restarts of the pod of an OSD that came up, if it is the first time after a `retry`.
     pub fn note_restarts(&mut self, restarts: u32) {
         if self.retried {

@@ -16,5 +16,5 @@ pub use phases::Phase;
 pub use rows::{ROWS, Row, phase};
 pub use seen::{
     STATISTICS_SECONDS, attempt_report, facts, is_committed, is_created, is_marked_out_externally,
-    is_stopped, issued_of, label_fsid, label_id, last_inspection,
+    is_stopped, issued_of, label_fsid, label_id, last_inspection, was_old_before,
 };

@@ -153,11 +153,7 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
 /// A rebuild or restore-slot that was saved but not yet created changes nothing. Until its Job exists, the
 /// inspection before it stays valid, as long as the slot is still in the state that followed that inspection.
 pub fn last_inspection<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
-    let inventories = |attempt: u32| {
-        let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
-        seen.kube.reports.values().filter(of).find(|report| report.inspection.is_some())
-    };
-    if let Some(report) = inventories(record.attempt.number) {
+    if let Some(report) = inspection_of(record, record.attempt.number, seen) {
         return Some(report);
     }
     let awaits = record.attempt.task != NodeTask::Inspect
@@ -166,9 +162,24 @@ pub fn last_inspection<'a>(record: &Record, seen: &'a Observation) -> Option<&'a
             None => record.is_new(),
         };
     if awaits && !is_created(record, seen) {
-        return (0..record.attempt.number).rev().find_map(inventories);
+        return inspection_before(record, seen);
     }
     None
+}
+
+/// Returns whether the last inspection before the saved attempt found the old OSD: a rebuild would wipe it.
+pub fn was_old_before(record: &Record, seen: &Observation) -> bool {
+    let before = inspection_before(record, seen);
+    before.is_some_and(|report| disk_fact(record, report, seen.ceph.fsid) == DiskFact::Old)
+}
+
+fn inspection_before<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    (0..record.attempt.number).rev().find_map(|attempt| inspection_of(record, attempt, seen))
+}
+
+fn inspection_of<'a>(record: &Record, attempt: u32, seen: &'a Observation) -> Option<&'a NodeReport> {
+    let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
+    seen.kube.reports.values().filter(of).find(|report| report.inspection.is_some())
 }
 
 /// Returns whether the saved attempt has a Job or a report.

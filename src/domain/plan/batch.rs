@@ -13,7 +13,7 @@ use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Record;
 use crate::domain::next::Next;
 use crate::domain::observation::Pg;
-use crate::domain::osd::{Kind, OsdId, PgId};
+use crate::domain::osd::{Kind, OsdId};
 use crate::domain::policy::Accepted;
 use crate::domain::view::View;
 
@@ -97,20 +97,24 @@ fn others_of(host: &String, members: &[&Record], view: View<'_>) -> Vec<(OsdId, 
     if found.is_empty() {
         return found;
     }
-    let (share, beside) = (Share::of(view), with_common_pgs(members, view));
+    let share = Share::of(view);
     found.retain(|(osd, _)| {
         let together: Vec<OsdId> = members.iter().map(|record| record.osd).chain([*osd]).collect();
-        share.allows(&together) && !beside.contains(osd)
+        share.allows(&together)
     });
+    if !found.is_empty() {
+        let beside = with_common_pgs(members, view);
+        found.retain(|(osd, _)| !beside.contains(osd));
+    }
     found
 }
 
 /// Returns the OSDs that have a PG in common with one of those in progress.
 fn with_common_pgs(members: &[&Record], view: View<'_>) -> BTreeSet<OsdId> {
-    let is_theirs = |(id, pg): &(&PgId, &Pg)| {
-        let of = |record: &&Record| record.pgs.contains(id) || pg.is_on(record.osd);
-        members.iter().any(of)
-    };
-    let theirs = view.seen.ceph.pgs.iter().filter(is_theirs);
-    theirs.flat_map(|(_, pg)| pg.up.union(&pg.acting)).copied().collect()
+    let pgs = &view.seen.ceph.pgs;
+    let osds: BTreeSet<OsdId> = members.iter().map(|record| record.osd).collect();
+    let is_on_them = |pg: &&Pg| pg.up.iter().chain(&pg.acting).any(|osd| osds.contains(osd));
+    let held = members.iter().flat_map(|record| &record.pgs).filter_map(|id| pgs.get(id));
+    let theirs = pgs.values().filter(is_on_them).chain(held);
+    theirs.flat_map(|pg| pg.up.union(&pg.acting)).copied().collect()
 }

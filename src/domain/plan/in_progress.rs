@@ -22,11 +22,11 @@ use crate::domain::view::View;
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     match of_records(view) {
         None => rest.wait.take(),
-        Some(next @ Next::Wait(_)) if rest.wait.is_none() && !halts(view) => {
+        Some(next @ Next::Wait(_)) if rest.wait.is_none() => {
             let one_more = nodes::one_more_on_its_node(view)
                 .or_else(|| removals::one_more_of_its_node(view))
                 .or_else(|| batch::one_more(view));
-            one_more.or(Some(next))
+            one_more.filter(|_| !halts(view)).or(Some(next))
         }
         Some(next) => Some(next),
     }

@@ -29,9 +29,7 @@ fn in_again(view: View<'_>) -> Option<Next> {
         record.is_marked_out() && view.slot(record.osd).is_some_and(|slot| slot.up && slot.gets_data())
     };
     let mut record = view.ledger.quarantined().find(gets_data)?.clone();
-    if let Some(empty) = &mut record.empty {
-        empty.intended_at = None;
-    }
+    record.note_in();
     let osd = Some(record.osd);
     Some(Next::Save { ledger: view.ledger.with(record), osd, why: Saving::Up })
 }

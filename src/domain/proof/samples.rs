@@ -62,6 +62,7 @@ pub(super) fn request() -> NodeRequest {
         cluster: cluster(1),
         osd: OsdId(1),
         old: fsid(1),
+        issued: [].into(),
         mon_host: String::new(),
         evidence: None,
         target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },

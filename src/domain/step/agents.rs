@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::Step;
 use crate::domain::act::{Act, DataPrecondition, NodeAct};
-use crate::domain::gate::{self};
+use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::ledger::{Attempt, Strategy};
@@ -69,14 +69,14 @@ impl<'a> Step<'a> {
             return Next::Wait(Wait::FreshView);
         };
         let is_late = is_late(job, self.view.seen);
+        let drop = || Next::Do(Act::Node(NodeAct::DropAgent { job: job.name.clone(), uid: job.uid.clone() }));
         match job.state {
+            JobState::Waiting if self.may_no_longer_wipe(job) => drop(),
             // The next attempt is saved first, so that this attempt counts as failed even if its Job is gone.
             JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
                 self.save_attempt(job.task)
             }
-            JobState::Waiting if is_late => {
-                Next::Do(Act::Node(NodeAct::DropAgent { job: job.name.clone(), uid: job.uid.clone() }))
-            }
+            JobState::Waiting if is_late => drop(),
             JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
                 "its node agent does not end. See: kubectl -n NAMESPACE logs job/{}; kubectl describe node \
                  {}",
@@ -92,6 +92,19 @@ impl<'a> Step<'a> {
                 trouble: self.node_trouble().or_else(|| job.trouble.clone()),
             }),
         }
+    }
+
+    /// Returns whether an agent that would wipe the old data has not started, and a gate forbids the wipe by
+    /// now.
+    ///
+    /// An image that can't be pulled gives an agent minutes in which another OSD may die. It is not counted:
+    /// the same attempt begins again when the gate is open.
+    fn may_no_longer_wipe(&self, job: &NodeJob) -> bool {
+        job.task == NodeTask::Rebuild
+            && !self.facts.new
+            && !self.is_locked()
+            && phase::was_old_before(self.record, self.view.seen)
+            && matches!(self.after_stop(), Gate::Shut(reason) if reason.is_about_data())
     }
 
     /// Returns whether an agent that does not end is given up.
@@ -341,6 +354,7 @@ impl<'a> Step<'a> {
                 cluster: self.view.seen.ceph.fsid,
                 osd: record.osd,
                 old: record.old,
+                issued: phase::issued_of(record, self.view.seen),
                 mon_host: String::new(),
                 evidence: record.evidence.clone(),
                 target: record.target.clone(),

@@ -74,9 +74,13 @@ impl Step<'_> {
     /// An OSD that ceph-volume lvm encrypted can't: the mons dropped its decryption key when its slot was
     /// destroyed.
     pub(super) fn old_can_return(&self) -> bool {
+        self.facts.disk == DiskFact::Old && !self.is_locked()
+    }
+
+    /// Returns whether the mons have dropped the key that the old OSD's volume needs.
+    pub(super) fn is_locked(&self) -> bool {
         let proof = self.record.evidence.as_ref().map(|evidence| &evidence.proof);
-        let is_locked = matches!(proof, Some(Proof::Volume { luks: Some(_), .. }));
-        self.facts.disk == DiskFact::Old && !is_locked
+        matches!(proof, Some(Proof::Volume { luks: Some(_), .. }))
     }
 
     /// Returns the gate before a new OSD, except for the API server's answer about its Deployment.

@@ -251,6 +251,7 @@ impl Step<'_> {
             self.save(Saving::Up, |record| {
                 record.up_seen = Some(up_seen);
                 record.note_restarts(restarts);
+                record.note_in();
             })
         })
     }

@@ -9,7 +9,7 @@ use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::k8s::names::INSTALL;
-use crate::k8s::nodes::agent_pvc::AgentPvcs;
+use crate::k8s::nodes::agent_pvc::{AgentPvcs, LAST_LINES};
 use crate::k8s::own::own_pod::Own;
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
@@ -171,6 +171,7 @@ fn install(own: &Own, resources: &Value) -> Value {
     let mut container = json!({
         "name": INSTALL,
         "image": own.image,
+        "terminationMessagePolicy": LAST_LINES,
         "command": ["/install", "/opt/osd-migrate"],
         "resources": resources,
         "volumeMounts": [{"name": "program", "mountPath": "/opt/osd-migrate"}],
@@ -213,6 +214,7 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     json!({
         "name": AGENT,
         "image": pod.base.image,
+        "terminationMessagePolicy": LAST_LINES,
         "command": ["/opt/osd-migrate/osd-migrate", "node", pod.part],
         "env": [
             {"name": variable, "value": ask.replace("$(", "$$(")},

@@ -10,6 +10,10 @@ use crate::domain::inspection::{KEY_MOUNT, NodeRequest, PVC_MOUNT, pvc_node};
 use crate::domain::osd::Role;
 use crate::domain::osd::pvc::{PerPvc, key_secret};
 
+/// Policy by which the status of a container that failed has the last lines of its log: the reason of an
+/// agent that could not report.
+pub(super) const LAST_LINES: &str = "FallbackToLogsOnError";
+
 /// Name of the init container and of the volume that it writes to.
 const BRIDGE: &str = "bridge";
 /// Name of the volume of the Secret with the OSD's key.
@@ -71,6 +75,7 @@ impl<'a> AgentPvcs<'a> {
         json!({
             "name": BRIDGE,
             "image": image,
+            "terminationMessagePolicy": LAST_LINES,
             "command": command,
             "resources": resources,
             "volumeDevices": devices,
@@ -123,6 +128,7 @@ mod tests {
         let expected = json!({
             "name": "bridge",
             "image": "ceph:16.2.15",
+            "terminationMessagePolicy": "FallbackToLogsOnError",
             "command": ["/opt/osd-migrate/osd-migrate", "node", "bridge", "/osd-migrate-pvc/data", "/mnt/osd-migrate-pvc/data"],
             "resources": {},
             "volumeDevices": [{"name": "pvc-data", "devicePath": "/osd-migrate-pvc/data"}],

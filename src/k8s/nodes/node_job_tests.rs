@@ -16,6 +16,7 @@ pub(crate) fn request() -> NodeRequest {
         cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
         osd: OsdId(12),
         old: "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11".parse().unwrap(),
+        issued: [].into(),
         mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".to_owned(),
         evidence: None,
         target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },

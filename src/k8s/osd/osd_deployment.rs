@@ -212,7 +212,11 @@ impl K8s {
         if let Some(object) = object {
             return Ok(object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({})));
         }
-        let all = tolerations::for_node(placement, &self.node_object(node).await?);
+        // The Job of a node that is gone fails, and counts. An act that is refused again and again would not.
+        let all = match self.node_object_opt(node).await? {
+            Some(found) => tolerations::for_node(placement, &found),
+            None => placement.to_vec(),
+        };
         Ok(json!({"tolerations": tolerations::render(&all)}))
     }
 

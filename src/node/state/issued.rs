@@ -71,9 +71,11 @@ pub(crate) fn all(state: &Path) -> Result<BTreeMap<OsdFsid, OsdId>, NodeError> {
     Ok(all)
 }
 
-/// Returns the issued fsids of the request's OSD and record.
+/// Returns the issued fsids of the request's OSD and record: those of the node, and those that agents
+/// reported before its system was installed again.
 pub(crate) fn of(request: &NodeRequest, host: &Host) -> Result<BTreeSet<OsdFsid>, NodeError> {
-    read(&path(&host.state, request.osd, &request.record))
+    let of_node = read(&path(&host.state, request.osd, &request.record))?;
+    Ok(of_node.union(&request.issued).copied().collect())
 }
 
 #[cfg(test)]
@@ -97,6 +99,17 @@ mod tests {
         std::fs::write(state.path().join("osd-3.lock"), "").unwrap();
         assert_eq!(all(state.path()).unwrap(), BTreeMap::from([(fsid(1), OsdId(3)), (fsid(2), OsdId(3))]));
         assert_eq!(all(&state.path().join("none")).unwrap(), BTreeMap::new());
+    }
+
+    #[test]
+    fn fsids_of_the_ledger_count_on_a_node_that_was_installed_again() {
+        let state = tempfile::tempdir().unwrap();
+        let host = crate::node::samples::host(state.path());
+        std::fs::create_dir_all(&host.state).unwrap();
+        let request = NodeRequest { issued: [fsid(1)].into(), ..crate::node::samples::request("n1") };
+        assert_eq!(of(&request, &host).unwrap(), BTreeSet::from([fsid(1)]));
+        add(&path(&host.state, request.osd, &request.record), fsid(2)).unwrap();
+        assert_eq!(of(&request, &host).unwrap(), BTreeSet::from([fsid(1), fsid(2)]));
     }
 
     #[test]

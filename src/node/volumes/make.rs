@@ -118,7 +118,7 @@ pub(crate) async fn clear_away(
     on_disk: Option<OsdFsid>,
     disk: &Disk,
 ) -> Result<Disk, NodeError> {
-    let issued = issued::read(&issued::path(&host.state, request.osd, &request.record))?;
+    let issued = issued::of(request, host)?;
     let all = lvm::volumes().await?;
     if let Some(fsid) = on_disk {
         let there: Vec<&Lv> = all.iter().filter(|lv| lv.group == group(fsid)).collect();

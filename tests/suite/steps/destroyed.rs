@@ -65,6 +65,16 @@ fn halt_waits_until_no_other_osd_in_progress_is_down() {
     check!(both.plan(), Next::Wait(Wait::UnsafeToWipe { osd: OSD, .. } | Wait::Up { osd: FILESTORE, .. }));
 }
 
+/// Checks an agent whose image can't be pulled: another OSD dies before it starts.
+#[test]
+fn rebuild_that_has_not_started_is_dropped_if_a_replica_is_missing() {
+    let begun = World::destroyed(OSD).saved("rebuild");
+    let waiting = |world: World, state| world.job(OSD, state).down(OsdId(2)).reported();
+    check!(waiting(begun.clone(), JobState::Waiting).plan(), Next::Do(Act::Node(NodeAct::DropAgent { .. })));
+    check!(waiting(begun.clone(), JobState::Running).plan(), Next::Wait(Wait::Agent { .. }));
+    check!(begun.job(OSD, JobState::Waiting).plan(), Next::Wait(Wait::Agent { .. }));
+}
+
 #[test]
 fn destroyed_osd_behind_another_image_is_quarantined() {
     let changed = |w: &mut World| w.seen.kube.rook_image = Some("ceph:before".to_owned());

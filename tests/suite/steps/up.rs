@@ -6,6 +6,7 @@ use osd_migrate::domain::osd::DeviceIdentity;
 
 use super::*;
 use crate::support::build::nothing_left;
+use osd_migrate::domain::ledger::Emptying;
 
 // ---- Prepared, Starting
 
@@ -270,6 +271,23 @@ fn pg_merged_since_the_stop_never_delays_closing() {
 fn degraded_pg_elsewhere_never_delays_closing() {
     let world = World::filled(OSD).pg_state(1, "active+undersized+degraded");
     assert_eq!(word(&world.plan()), Some("closing"));
+}
+
+/// Checks an OSD that osd-migrate had emptied, and that a person takes out after it was in.
+#[test]
+fn emptied_osd_that_was_in_and_is_taken_out_stays_out() {
+    let emptied = World::booted(OSD).with(|w| {
+        let at = Some(w.seen.at);
+        let empty = Emptying { intended_at: at, out_since: at, emptied_at: at, ..Emptying::default() };
+        let record = w.record(OSD);
+        (record.empty, record.up_seen, record.down_since) = (Some(empty), None, None);
+    });
+    let was_in = unfenced(noin_lifted(emptied)).saved("up");
+    assert_eq!(was_in.ledger.records[&OSD].empty.as_ref().unwrap().intended_at, None);
+    let out = was_in.with(|w| {
+        (w.slot(OSD).is_in, w.slot(OSD).up_from) = (false, Epoch(w.slot(OSD).up_from.0 + 7));
+    });
+    assert!(!matches!(out.plan(), Next::Do(Act::Ceph(CephAct::TakeIn { .. }))), "{:#?}", out.plan());
 }
 
 #[test]
