@@ -7,7 +7,7 @@ use crate::ceph::maps::Maps;
 use crate::ceph::osd_crush_dump;
 use crate::ceph::osd_df::Usage;
 use crate::ceph::osd_dump::OsdMap;
-use crate::ceph::session::Ceph;
+use crate::ceph::session::{Ceph, lock};
 use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, versions};
 use crate::domain::observation::{self, BackfillFull, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
@@ -25,7 +25,7 @@ impl Ceph {
         let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
         memory::warn_if_short(pgs, Format::Table, &self.namespace);
         let (metadata, health, releases, used, pgs, encrypted) = tokio::try_join!(
-            self.read(osd_metadata::command(), osd_metadata::parse),
+            self.metadata(&map.slots),
             self.read(health::command(), health::parse),
             self.read(versions::command(), versions::parse),
             self.read(osd_df::command(), osd_df::parse),
@@ -33,6 +33,18 @@ impl Ceph {
             self.read(config_key_ls::command(), config_key_ls::parse),
         )?;
         Ok(join(Parsed { maps, metadata, health, releases, used, pgs, encrypted }))
+    }
+
+    /// Reads what the OSDs reported at their last boots, unless that is known.
+    async fn metadata(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<BTreeMap<OsdId, Metadata>, CephError> {
+        let boots = osd_metadata::boots(slots);
+        let kept = lock(&self.kept_metadata).of(&boots);
+        if let Some(metadata) = kept {
+            return Ok(metadata);
+        }
+        let metadata = self.read(osd_metadata::command(), osd_metadata::parse).await?;
+        lock(&self.kept_metadata).keep(boots, metadata.clone());
+        Ok(metadata)
     }
 
     /// Observes what changes while a run waits: the map, CRUSH, health and PGs.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
-use crate::domain::observation::Metadata;
-use crate::domain::osd::{ObjectStore, OsdId};
+use crate::domain::observation::{Metadata, Slot};
+use crate::domain::osd::{Epoch, ObjectStore, OsdFsid, OsdId};
 
 /// Entry of Ceph's answer, in which every value is a string.
 ///
@@ -36,6 +36,35 @@ struct Entry {
     backend_filestore_partition_path: Option<String>,
     bluefs_dedicated_db: Option<String>,
     bluefs_dedicated_wal: Option<String>,
+}
+
+/// Boots of all OSDs: the fsid, and the epoch in which the OSD came up last.
+pub(super) type Boots = BTreeMap<OsdId, (Option<OsdFsid>, Epoch)>;
+
+/// Returns the boots that an osdmap shows.
+pub(super) fn boots(slots: &BTreeMap<OsdId, Slot>) -> Boots {
+    slots.iter().map(|(osd, slot)| (*osd, (slot.fsid, slot.up_from))).collect()
+}
+
+/// Metadata of an earlier observation, with the boots of the map that was read before it.
+///
+/// The mons store the metadata of an OSD in the transaction of its boot, which sets `up_from` (16 to 20,
+/// `OSDMonitor::prepare_boot`). So it is exact as long as the boots are the same. With 10,000 OSDs the answer
+/// has 10 to 25 MB.
+#[derive(Debug, Default)]
+pub(super) struct KeptMetadata(Option<(Boots, BTreeMap<OsdId, Metadata>)>);
+
+impl KeptMetadata {
+    /// Returns the metadata, if no OSD booted, was created or was purged since.
+    pub(super) fn of(&self, now: &Boots) -> Option<BTreeMap<OsdId, Metadata>> {
+        let (boots, metadata) = self.0.as_ref()?;
+        (boots == now).then(|| metadata.clone())
+    }
+
+    /// Keeps metadata that was read after a map with these boots.
+    pub(super) fn keep(&mut self, boots: Boots, metadata: BTreeMap<OsdId, Metadata>) {
+        self.0 = Some((boots, metadata));
+    }
 }
 
 pub(super) fn command() -> Command {
@@ -103,6 +132,20 @@ mod tests {
         }
         let partition = &parse(&answer("16.2.15", "osd-metadata")).unwrap()[&OsdId(1)];
         assert!(partition.store.is_filestore() && partition.on_partition && !partition.device_mapper);
+    }
+
+    #[test]
+    fn metadata_is_kept_until_an_osd_boots_or_is_another_one() {
+        let boots = |epoch| Boots::from([(OsdId(0), (None, Epoch(epoch)))]);
+        let metadata = parse(&answer("16.2.15", "osd-metadata")).unwrap();
+        let mut kept = KeptMetadata::default();
+        assert_eq!(kept.of(&boots(3)), None);
+        kept.keep(boots(3), metadata.clone());
+        assert_eq!(kept.of(&boots(3)), Some(metadata));
+        let fsid = "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().ok();
+        for other in [boots(4), Boots::new(), Boots::from([(OsdId(0), (fsid, Epoch(3)))])] {
+            assert_eq!(kept.of(&other), None);
+        }
     }
 
     #[test]

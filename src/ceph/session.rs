@@ -14,6 +14,7 @@ use crate::ceph::fsid;
 use crate::ceph::librados::{self, Buffer, Daemon, Lane, NotConnected, Reply};
 use crate::ceph::maps::Maps;
 use crate::ceph::numbers::parsed;
+use crate::ceph::osd_metadata::KeptMetadata;
 use crate::ceph::pg_statistics::Kept;
 use crate::ceph::secret::Secret;
 use crate::domain::osd::{ClusterFsid, OsdId};
@@ -120,6 +121,8 @@ pub struct Ceph {
     pub(super) kept_pgs: Mutex<Option<Kept>>,
     /// Whether the mgr has refused `pg stat` to the user.
     pub(super) lacks_pg_stat: AtomicBool,
+    /// Metadata of the OSDs of the last observation.
+    pub(super) kept_metadata: Mutex<KeptMetadata>,
     /// Osdmap and CRUSH of the last observation.
     pub(super) kept_map: Mutex<Option<Maps>>,
     /// Times since which OSDs have been down.
@@ -151,6 +154,7 @@ impl Ceph {
             commands_sent: AtomicU64::new(0),
             kept_pgs: Mutex::default(),
             lacks_pg_stat: AtomicBool::new(false),
+            kept_metadata: Mutex::default(),
             kept_map: Mutex::default(),
             down_since: Mutex::default(),
         };

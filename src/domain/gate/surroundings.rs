@@ -53,12 +53,25 @@ pub(super) fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> G
         foreign_fence
             .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedExternally { value: value.to_owned() })),
         rook::prepares_none_unplaced(seen),
-        kube.draining_failure_domain
-            .as_ref()
-            .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
+        draining(seen),
         shut_if(is_upgrading(seen), || Reason::Upgrading),
         image_as_known(seen),
     ])
+}
+
+/// Returns the gate that is shut while Rook lets a failure domain be drained.
+///
+/// Rook keeps the name of a domain as long as its node is cordoned or gone, and PGs are unclean (osd.go of
+/// pkg/operator/ceph/disruption/clusterdisruption, v1.16.9, v1.20.6). If all its OSDs are down and out,
+/// nothing is left to drain.
+fn draining(seen: &Observation) -> Gate {
+    let Some(domain) = &seen.kube.draining_failure_domain else { return Gate::Open };
+    let is_its = |slot: &&Slot| {
+        slot.crush.as_ref().is_some_and(|item| item.location.values().any(|name| name == domain))
+    };
+    let mut its = seen.ceph.slots.values().filter(is_its).peekable();
+    let is_dead = its.peek().is_some() && its.all(|slot| !slot.up && !slot.is_in);
+    shut_if(!is_dead, || Reason::Draining { domain: domain.clone() })
 }
 
 /// Returns whether an upgrade is in progress: daemons of several releases are running.

@@ -9,7 +9,8 @@ use super::wanted::is_wanted;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
-use crate::domain::observation::Observation;
+use crate::domain::observation::{Observation, Slot, SlotState};
+use crate::domain::phase;
 use crate::domain::step::Step;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
@@ -62,24 +63,38 @@ fn of_records(view: View<'_>) -> Option<Next> {
 ///
 /// Nothing else begins.
 fn before_the_halt(view: View<'_>) -> Option<Next> {
-    let down = view.ledger.in_flight().filter(|record| record.is_committed() && !view.is_up(record.osd));
-    let mut wait = None;
-    for record in down {
+    let is_down = |record: &&Record| {
+        let is_stopped = record.is_committed() || phase::is_committed(record, view.seen);
+        is_stopped && !operator::is_up_again(record, view.seen)
+    };
+    let (mut wait, mut again) = (None, None);
+    for record in view.ledger.in_flight().filter(is_down) {
         let next = of_record(record, view);
         match &next {
             Next::Save { .. } => return Some(next),
             Next::Do(_) if !view.seen.failed.contains(record.osd) => return Some(next),
-            Next::Wait(one) if one.has_a_limit() => wait = wait.or(Some(next)),
+            Next::Do(_) if view.seen.failed.denied(record.osd).is_none() => again = again.or(Some(next)),
+            Next::Wait(one) if has_a_limit(one, record, view) => wait = wait.or(Some(next)),
             Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => {}
         }
     }
-    wait
+    again.or(wait)
 }
 
-/// Returns whether an OSD that is down for its migration needs a person: nothing else begins.
+/// Returns whether a stopped OSD is started again, or quarantined, when a wait takes too long.
+fn has_a_limit(wait: &Wait, record: &Record, view: View<'_>) -> bool {
+    let is_away = |reason: &Reason| matches!(reason, Reason::NodeNotReady { .. } | Reason::ImageChanged { .. });
+    // Its stop is reverted.
+    let is_old = |slot: &Slot| slot.state == SlotState::Exists && slot.fsid == Some(record.old);
+    match wait {
+        Wait::Gate { reason, .. } | Wait::UnsafeToWipe { reason, .. } if is_away(reason) => true,
+        wait => wait.has_a_limit() || view.slot(record.osd).is_some_and(is_old),
+    }
+}
+
+/// Returns whether an OSD in progress needs a person: nothing else begins.
 fn halts(view: View<'_>) -> bool {
-    let mut down = view.ledger.in_flight().filter(|record| record.is_committed());
-    down.any(|record| matches!(of_record(record, view), Next::Halt(_)))
+    view.ledger.in_flight().any(|record| matches!(of_record(record, view), Next::Halt(_)))
 }
 
 /// Returns what each OSD in progress waits for, while the run waits.

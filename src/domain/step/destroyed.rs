@@ -63,7 +63,7 @@ impl Step<'_> {
             return self.agent(NodeTask::Rebuild);
         }
         match self.after_stop() {
-            Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Open => self.wipe_unblocked().unwrap_or_else(|| self.agent(NodeTask::Rebuild)),
             Gate::Shut(reason) => self.wipe_blocked(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
             Gate::Unknown(reason) => self.wipe_blocked(reason, |osd, reason| Wait::Gate { osd, reason }),
         }
@@ -145,6 +145,14 @@ impl Step<'_> {
             return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
         }
         Next::Wait(wait(osd, reason))
+    }
+
+    /// Saves that nothing blocks the wipe any more; `None` if nothing did. Each block has its own time.
+    fn wipe_unblocked(&self) -> Option<Next> {
+        self.record.wipe_blocked_since.or(self.record.blocked_since)?;
+        Some(self.save(Saving::WipeBlocked, |record| {
+            (record.wipe_blocked_since, record.blocked_since) = (None, None);
+        }))
     }
 
     /// Saves since when the wipe is blocked.

@@ -40,8 +40,7 @@ impl Step<'_> {
         let issued = phase::issued_of(record, self.view.seen);
         if !passes(Guard::NewSavedFirst, record.new == Some(fsid)) {
             return self.save(Saving::New, |record| {
-                record.new = Some(fsid);
-                record.issued = issued;
+                (record.new, record.issued, record.blocked_since) = (Some(fsid), issued, None);
             });
         }
         // The pod would change what is on another device.

@@ -99,6 +99,9 @@ impl Step<'_> {
         self.save(Saving::Up, |record| {
             record.down_since = None;
             record.note_restarts(restarts);
+            if up_seen.is_some() {
+                record.note_in();
+            }
             record.noout_lifted |= is_lifted;
             record.up_seen = up_seen.or(record.up_seen);
         })

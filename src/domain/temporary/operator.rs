@@ -73,7 +73,7 @@ pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
 }
 
 /// Returns whether the new OSD is up.
-fn is_up_again(record: &Record, seen: &Observation) -> bool {
+pub(crate) fn is_up_again(record: &Record, seen: &Observation) -> bool {
     let slot = seen.ceph.slots.get(&record.osd);
     record.new.is_some() && slot.is_some_and(|slot| slot.up && slot.fsid == record.new)
 }
@@ -85,7 +85,7 @@ fn is_up_again(record: &Record, seen: &Observation) -> bool {
 pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     let (saved, last) = (&view.ledger.run.operator, &view.ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
-    let ours = |operator: &&Operator| is_ours(operator, was);
+    let ours = |operator: &&Operator| is_ours(operator, was, saved.is_some());
     if let Some(operator) = view.seen.kube.operator.as_ref().filter(ours) {
         return Some(scale(operator, was.replicas));
     }
@@ -153,10 +153,18 @@ pub(crate) fn left_to_rook(view: View<'_>) -> LeftToRook {
 pub(crate) fn is_changed(view: View<'_>) -> bool {
     let run = &view.ledger.run;
     let was = run.operator.as_ref().or(run.last_operator.as_ref());
-    was.is_some_and(|was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was)))
+    let is_saved = run.operator.is_some();
+    let ours = |was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was, is_saved));
+    was.is_some_and(ours)
 }
 
-/// Returns whether osd-migrate scaled the operator to 0, and no other client has written it since.
-fn is_ours(found: &Operator, was: &ScaledOperator) -> bool {
-    found.replicas == 0 && is_it(found, was) && found.generation == was.generation + 1
+/// Returns whether osd-migrate scaled the operator to 0, and no other client has scaled it since.
+///
+/// Any edit of its Deployment adds to the generation, also one of an annotation. So an operator that is saved
+/// as scaled is recognised by the owner of its replicas, too. A cleared entry is not: the run of another
+/// CephCluster may have scaled the same operator.
+fn is_ours(found: &Operator, was: &ScaledOperator, is_saved: bool) -> bool {
+    let is_as_written = found.generation == was.generation + 1;
+    let is_owned = is_saved && found.scaled_by_osd_migrate;
+    found.replicas == 0 && is_it(found, was) && (is_as_written || is_owned)
 }

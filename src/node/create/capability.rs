@@ -40,6 +40,9 @@ const LVM_TOOLS: [&str; 10] = [
     "cryptsetup",
 ];
 
+/// Message of libdm on a kernel without device-mapper.
+const NO_MAPPER: &str = "/dev/mapper/control: open failed: No such device";
+
 /// Capabilities of the image, and the current slots.
 #[derive(Debug)]
 pub(crate) struct CapabilityAnswer {
@@ -141,19 +144,41 @@ pub(crate) async fn missing_targets(request: &NodeRequest) -> BTreeSet<String> {
     let is_crypt = (on_lvm && request.target.encrypted) || request.pvc_with_key().is_some();
     let mut missing = BTreeSet::new();
     for target in [on_lvm.then_some("linear"), is_crypt.then_some("crypt")].into_iter().flatten() {
-        // Without the tool, or without an answer of a known form, nothing is known.
-        let answer = Query::DmTarget(target).ask().await;
-        if answer.is_ok_and(|answer| !answer.status.success() && lacks_target(&answer.stderr)) {
+        if lacks_target(target).await {
             missing.insert(format!("device-mapper target {target} in the node's kernel"));
         }
     }
     missing
 }
 
-/// Returns whether `dmsetup target-version` says that the kernel has no device-mapper, or not this target.
-fn lacks_target(stderr: &str) -> bool {
-    stderr.contains("/dev/mapper/control: open failed: No such device")
-        || stderr.lines().any(|line| line.contains("ioctl on") && line.contains("failed: Invalid argument"))
+/// Returns whether the kernel says that it does not have a target.
+///
+/// Without the tool, or without an answer of a known form, nothing is known.
+async fn lacks_target(target: &str) -> bool {
+    let Ok(answer) = Query::DmTarget(target).ask().await else { return false };
+    if answer.status.success() {
+        return false;
+    }
+    if answer.stderr.contains(NO_MAPPER) {
+        return true;
+    }
+    let version = Query::DmVersion.ask_well().await;
+    is_refused(&answer.stderr) && version.is_ok_and(|answer| knows_targets(&answer.stdout))
+}
+
+/// Returns whether the kernel refused to name the version of a target: it has none, or does not know the
+/// question.
+fn is_refused(stderr: &str) -> bool {
+    stderr.lines().any(|line| line.contains("ioctl on") && line.contains("failed: Invalid argument"))
+}
+
+/// Returns whether the kernel's device-mapper knows the question for the version of a target: from 4.41 on
+/// (Linux 5.4).
+fn knows_targets(version: &str) -> bool {
+    let driver = version.lines().find_map(|line| line.strip_prefix("Driver version:"));
+    let mut parts = driver.into_iter().flat_map(|text| text.trim().split('.')).map(str::parse);
+    let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return false };
+    (major, minor) >= (4_u32, 41_u32)
 }
 
 fn knows_osd_id(help: &str) -> bool {
@@ -214,16 +239,19 @@ mod tests {
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
     }
 
-    /// Checks two answers: that of dmsetup 1.02.185 on a kernel without device-mapper, and one that has the
-    /// form of libdm's message about an ioctl.
     #[test]
     fn kernel_without_a_target_of_device_mapper_is_recognised() {
+        // dmsetup 1.02.185 on a kernel without device-mapper.
         let no_mapper = "/dev/mapper/control: open failed: No such device\nFailure to communicate with kernel \
                          device-mapper driver.\nCheck that device-mapper is available in the kernel.\n";
-        let no_target = "device-mapper: target-version ioctl on crypt  failed: Invalid argument\n";
-        assert!(lacks_target(no_mapper) && lacks_target(no_target));
-        let no_right = no_mapper.replace("No such device", "Permission denied");
-        assert!(!lacks_target(&no_right) && !lacks_target("Unknown command.\n"));
+        assert!(no_mapper.contains(NO_MAPPER));
+        assert!(!no_mapper.replace("No such device", "Permission denied").contains(NO_MAPPER));
+        // In the form of libdm's message about an ioctl.
+        assert!(is_refused("device-mapper: target-version ioctl on crypt  failed: Invalid argument\n"));
+        assert!(!is_refused("Unknown command.\n"));
+        let version = |driver: &str| format!("Library version:   1.02.185 (2022-05-18)\nDriver version:    {driver}\n");
+        assert!(knows_targets(&version("4.47.0")) && knows_targets(&version("4.41.0")));
+        assert!(!knows_targets(&version("4.39.0")) && !knows_targets("Driver version: (unknown version)"));
     }
 
     #[test]

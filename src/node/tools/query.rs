@@ -40,6 +40,8 @@ pub(crate) enum Query<'a> {
     KeyOpens { device: &'a Path, key: &'a Path },
     /// Whether the kernel has a target of device-mapper; it loads the module of the target if it has one.
     DmTarget(&'a str),
+    /// Version of the kernel's device-mapper.
+    DmVersion,
     /// Next unused loop device.
     FreeLoop,
     /// Loop devices that lead to a file.
@@ -62,6 +64,7 @@ impl Query<'_> {
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
             Self::KeyOpens { .. } => ("cryptsetup", &["open", "--test-passphrase", "--key-file"]),
             Self::DmTarget(_) => ("dmsetup", &["target-version"]),
+            Self::DmVersion => ("dmsetup", &["version"]),
             Self::FreeLoop => ("losetup", &["--find"]),
             Self::LoopBacking(_) => {
                 // With --raw, losetup would escape the blanks that pad the numbers (util-linux 2.38).
@@ -81,7 +84,12 @@ impl Query<'_> {
             }
             Self::KeyOpens { device, key } => words.extend([key.as_os_str(), device.as_os_str()]),
             Self::DmTarget(target) => words.push(OsStr::new(target)),
-            Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion | Self::FreeLoop => {}
+            Self::Inventory
+            | Self::LvmList
+            | Self::RawPrepareHelp
+            | Self::OsdVersion
+            | Self::DmVersion
+            | Self::FreeLoop => {}
         }
         (program, words)
     }
@@ -95,6 +103,7 @@ impl Query<'_> {
             | Self::Table(_)
             | Self::Label(_)
             | Self::DmTarget(_)
+            | Self::DmVersion
             | Self::FreeLoop
             | Self::Loops(_)
             | Self::LoopBacking(_) => QUICK,
@@ -157,6 +166,7 @@ mod tests {
                 "cryptsetup open --test-passphrase --key-file /mnt/key /dev/sdb",
             ),
             (Query::DmTarget("crypt"), "dmsetup target-version crypt"),
+            (Query::DmVersion, "dmsetup version"),
             (Query::FreeLoop, "losetup --find"),
             (Query::LoopBacking(disk), "losetup --list --noheadings --output BACK-INO,BACK-MAJ:MIN /dev/sdb"),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),

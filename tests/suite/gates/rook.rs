@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::gate::{self, Gate, Own, Reason};
 use osd_migrate::domain::observation::{Operator, Releases};
-use osd_migrate::domain::osd::NodeName;
+use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::policy::Accepted;
 
 use super::ask::{OURS, after, before, changed, health};
@@ -18,6 +18,21 @@ fn rook_image_as_declared_or_unknown_shuts_no_gate() {
     for world in [World::new(), taken_up] {
         assert_eq!(before(&world), Gate::Open);
     }
+}
+
+/// Checks a node that is lost: Rook names its domain as long as PGs are unclean.
+#[test]
+fn domain_whose_osds_are_all_down_and_out_is_not_drained() {
+    let drained = |states: [(bool, bool); 2]| {
+        let mut world = World::new();
+        world.seen.kube.draining_failure_domain = Some("h3".to_owned());
+        for (osd, (up, is_in)) in [4, 5].map(OsdId).into_iter().zip(states) {
+            (world.slot(osd).up, world.slot(osd).is_in) = (up, is_in);
+        }
+        matches!(before(&world), Gate::Shut(Reason::Draining { .. }))
+    };
+    assert!(drained([(true, true), (false, false)]) && drained([(false, true), (false, false)]));
+    assert!(!drained([(false, false), (false, false)]));
 }
 
 #[test]

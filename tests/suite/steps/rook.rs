@@ -318,6 +318,9 @@ fn operator_is_restored_unless_it_was_scaled_externally() {
     let without_the_word = ended(6).with(|w| w.policy.scales_operator = false);
     check!(without_the_word.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
     check!(ended(8).plan(), Next::Save { why: Saving::OperatorRestored, ledger, .. } if ledger.run.operator.is_none());
+    // Another client edited its Deployment, and did not scale it.
+    let edited = ended(8).with(|w| w.seen.kube.operator.as_mut().unwrap().scaled_by_osd_migrate = true);
+    check!(edited.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
     let recreated = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().uid = "another".to_owned();
     check!(ended(6).with(recreated).plan(), Next::Save { why: Saving::OperatorRestored, .. });
     // The ledger forgot the operator, then a runner woke on its way to it; a person scaled it to 0.
