@@ -121,18 +121,21 @@ pub(super) fn unfenced_in_waits(next: Next, view: View<'_>) -> Next {
     let Some(value) = view.our_fence().filter(|_| matches!(next, Next::Wait(_))) else { return next };
     let minutes = |at: DateTime<Utc>| (view.seen.at - at).num_minutes();
     let needs_it = |record: &Record| {
-        let may_arrive = record.stop_intended_at.is_some_and(|at| minutes(at) < INTENT_MINUTES);
-        let is_intended = record.stop_intended_at.is_some() && record.stop_reverted.is_none();
-        let is_about_to_stop = is_intended && record.quarantine.is_none() && record.new.is_none();
-        let is_down = is_committed(record, view.seen) && !operator::is_up_again(record, view.seen);
-        may_arrive || is_about_to_stop || is_down
+        let is_down = is_committed(record, view.seen);
+        if record.quarantine.is_some() {
+            return is_down;
+        }
+        let is_reverted = record.stop_reverted.is_some() && !is_down;
+        let is_over = is_reverted || operator::is_up_again(record, view.seen);
+        record.stop_intended_at.is_some() && !is_over
     };
+    let may_arrive = |record: &Record| record.stop_intended_at.is_some_and(|at| minutes(at) < INTENT_MINUTES);
     let since = |record: &Record| match &record.quarantine {
         Some(quarantine) => Some(quarantine.since),
         None => record.saved_at,
     };
     let is_long = view.ledger.records.values().filter_map(since).all(|at| minutes(at) >= FENCED_MINUTES);
-    let is_needed = view.ledger.records.values().any(needs_it)
+    let is_needed = view.ledger.records.values().any(|record| may_arrive(record) || needs_it(record))
         || gate::stays_fenced(view.seen)
         || owner_fence::stands(view);
     if is_long && !is_needed { fence::take_down(value, view) } else { next }

@@ -83,13 +83,14 @@ fn before_the_halt(view: View<'_>) -> Option<Next> {
 
 /// Returns whether a stopped OSD is started again, or quarantined, when a wait takes too long.
 fn has_a_limit(wait: &Wait, record: &Record, view: View<'_>) -> bool {
-    let is_away = |reason: &Reason| matches!(reason, Reason::NodeNotReady { .. } | Reason::ImageChanged { .. });
     // Its stop is reverted.
     let is_old = |slot: &Slot| slot.state == SlotState::Exists && slot.fsid == Some(record.old);
-    match wait {
-        Wait::Gate { reason, .. } | Wait::UnsafeToWipe { reason, .. } if is_away(reason) => true,
-        wait => wait.has_a_limit() || view.slot(record.osd).is_some_and(is_old),
-    }
+    let is_away = matches!(
+        wait,
+        Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }
+            | Wait::UnsafeToWipe { reason: Reason::NodeNotReady { .. } | Reason::ImageChanged { .. }, .. }
+    );
+    is_away || wait.has_a_limit() || view.slot(record.osd).is_some_and(is_old)
 }
 
 /// Returns whether an OSD in progress needs a person: nothing else begins.

@@ -147,7 +147,9 @@ impl Step<'_> {
         Next::Wait(wait(osd, reason))
     }
 
-    /// Saves that nothing blocks the wipe any more; `None` if nothing did. Each block has its own time.
+    /// Saves that nothing blocks the wipe any more; `None` if nothing did.
+    ///
+    /// Each block has its own time.
     fn wipe_unblocked(&self) -> Option<Next> {
         self.record.wipe_blocked_since.or(self.record.blocked_since)?;
         Some(self.save(Saving::WipeBlocked, |record| {

@@ -249,7 +249,8 @@ mod tests {
         // In the form of libdm's message about an ioctl.
         assert!(is_refused("device-mapper: target-version ioctl on crypt  failed: Invalid argument\n"));
         assert!(!is_refused("Unknown command.\n"));
-        let version = |driver: &str| format!("Library version:   1.02.185 (2022-05-18)\nDriver version:    {driver}\n");
+        let version =
+            |driver: &str| format!("Library version:   1.02.185 (2022-05-18)\nDriver version:    {driver}\n");
         assert!(knows_targets(&version("4.47.0")) && knows_targets(&version("4.41.0")));
         assert!(!knows_targets(&version("4.39.0")) && !knows_targets("Driver version: (unknown version)"));
     }

@@ -256,6 +256,7 @@ fn unsafe_wipe_timer_restarts_after_a_retry_and_a_rebuild() {
     let healed = |world: World| world.up(OsdId(2)).reported();
     // Unsafe for nine minutes, then a rebuild that fails and leaves the old data in place.
     let world = healed(undersized(World::destroyed(OSD)).saved("wipe-blocked").minutes_later(9));
+    let world = world.saved("wipe-blocked");
     let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
     assert_eq!(world.ledger.records[&OSD].wipe_blocked_since, None);
     let again = undersized(without_noout(world.minutes_later(60))).saved("wipe-blocked");
@@ -263,8 +264,13 @@ fn unsafe_wipe_timer_restarts_after_a_retry_and_a_rebuild() {
     // The attempt was saved already when it became unsafe.
     let world =
         healed(undersized(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9));
+    let world = world.saved("wipe-blocked");
     let world = undersized(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
-    check!(without_noout(world).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    check!(without_noout(world).saved("wipe-blocked").plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // An agent that was dropped before it started: the gate was open in between.
+    let flaps = undersized(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9);
+    let later = undersized(healed(flaps).saved("wipe-blocked").minutes_later(5)).saved("wipe-blocked");
+    check!(without_noout(later.minutes_later(9)).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // Quarantined, and tried again.
     let tried = again.with(|w| {
         w.record(OSD).quarantine =
