@@ -125,7 +125,7 @@ pub(super) fn unfenced_in_waits(next: Next, view: View<'_>) -> Next {
         if record.quarantine.is_some() {
             return is_down;
         }
-        let is_reverted = record.stop_reverted.is_some() && !is_down;
+        let is_reverted = record.stop_reverted.is_some() && !is_down && view.is_up(record.osd);
         let is_over = is_reverted || operator::is_up_again(record, view.seen);
         record.stop_intended_at.is_some() && !is_over
     };
