@@ -2,23 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, Utc};
-
 use super::approved::unmatched;
 use super::candidates::refused;
 use super::rest::Rest;
 use super::{new_on_pvc, nodes};
 use crate::domain::gate::{self, Gate};
-use crate::domain::ledger::Record;
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::temporary::{INTENT_MINUTES, fence, operator, owner_fence};
+use crate::domain::temporary::{fence, operator, owner_fence};
 use crate::domain::view::View;
-
-/// Minutes that a run waits before a fence that no OSD needs is removed, as for Rook's operator.
-const FENCED_MINUTES: i64 = 3;
 
 /// Ends a run that was cancelled: no OSD is started on.
 pub(super) fn cancelled(view: View<'_>, rest: &mut Rest) -> Option<Next> {
@@ -111,34 +105,6 @@ fn finish(view: View<'_>, last: Next) -> Next {
         (_, Some(value)) => fence::take_down(value, view),
         (last, None) => operator::restore(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
     }
-}
-
-/// Removes the fence while a run waits and no OSD needs it: the wait may be for what only Rook does, such as
-/// the OSD of a replaced disk.
-///
-/// The fence is set again before the next stop.
-pub(super) fn unfenced_in_waits(next: Next, view: View<'_>) -> Next {
-    let Some(value) = view.our_fence().filter(|_| matches!(next, Next::Wait(_))) else { return next };
-    let minutes = |at: DateTime<Utc>| (view.seen.at - at).num_minutes();
-    let needs_it = |record: &Record| {
-        let is_down = is_committed(record, view.seen);
-        if record.quarantine.is_some() {
-            return is_down;
-        }
-        let is_reverted = record.stop_reverted.is_some() && !is_down && view.is_up(record.osd);
-        let is_over = is_reverted || operator::is_up_again(record, view.seen);
-        record.stop_intended_at.is_some() && !is_over
-    };
-    let may_arrive = |record: &Record| record.stop_intended_at.is_some_and(|at| minutes(at) < INTENT_MINUTES);
-    let since = |record: &Record| match &record.quarantine {
-        Some(quarantine) => Some(quarantine.since),
-        None => record.saved_at,
-    };
-    let is_long = view.ledger.records.values().filter_map(since).all(|at| minutes(at) >= FENCED_MINUTES);
-    let is_needed = view.ledger.records.values().any(|record| may_arrive(record) || needs_it(record))
-        || gate::stays_fenced(view.seen)
-        || owner_fence::stands(view);
-    if is_long && !is_needed { fence::take_down(value, view) } else { next }
 }
 
 /// Adds the OSDs that their class refuses to the summary at the end of a run.

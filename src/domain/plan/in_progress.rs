@@ -90,7 +90,12 @@ fn has_a_limit(wait: &Wait, record: &Record, view: View<'_>) -> bool {
         Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }
             | Wait::UnsafeToWipe { reason: Reason::NodeNotReady { .. } | Reason::ImageChanged { .. }, .. }
     );
-    is_away || wait.has_a_limit() || view.slot(record.osd).is_some_and(is_old)
+    // These may last, and nothing reverts the stop meanwhile.
+    let may_last = matches!(
+        wait,
+        Wait::Gate { reason: Reason::FenceNotAcknowledged { .. } | Reason::AmbiguousObjects { .. }, .. }
+    );
+    is_away || wait.has_a_limit() || (view.slot(record.osd).is_some_and(is_old) && !may_last)
 }
 
 /// Returns whether an OSD in progress needs a person: nothing else begins.

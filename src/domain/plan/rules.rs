@@ -54,11 +54,10 @@ pub struct Afterwards {
 }
 
 /// What is done after the decision, in this order.
-pub const AFTERWARDS: [Afterwards; 9] = [
+pub const AFTERWARDS: [Afterwards; 8] = [
     Afterwards { name: "refused OSDs in the summary", change: end::with_refused },
     Afterwards { name: "key rotations in the summary", change: end::with_rotations },
     Afterwards { name: "Rook's operator during a wait", change: operator::during_a_wait },
-    Afterwards { name: "fence during a wait", change: end::unfenced_in_waits },
     Afterwards { name: "noout before a halt", change: flags::before_halt },
     Afterwards { name: "bootstrap key at the end", change: bootstrap::at_the_end },
     Afterwards { name: "scrubs", change: scrub::around },

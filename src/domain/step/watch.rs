@@ -99,7 +99,8 @@ impl Step<'_> {
         self.save(Saving::Up, |record| {
             record.down_since = None;
             record.note_restarts(restarts);
-            if up_seen.is_some() {
+            // An old OSD that is removed is in, with CRUSH weight 0.
+            if up_seen.is_some() && record.new.is_some() {
                 record.note_in();
             }
             record.noout_lifted |= is_lifted;

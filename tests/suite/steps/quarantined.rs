@@ -135,18 +135,6 @@ fn fence_stays_only_for_an_osd_quarantined_past_its_stop() {
     }
 }
 
-/// Checks an OSD whose stop was given up: Rook may have to create the OSD of a replaced disk.
-#[test]
-fn fence_that_no_osd_needs_is_removed_while_a_run_waits() {
-    let waiting = |world: World| quarantined(world).pg_state(1, "active+undersized+degraded");
-    let given_up = waiting(World::intended(OSD));
-    check!(given_up.clone().minutes_later(2).plan(), Next::Wait(_));
-    check!(given_up.minutes_later(3).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
-    for world in committed() {
-        check!(waiting(world).minutes_later(3).plan(), Next::Wait(_));
-    }
-}
-
 #[test]
 fn plan_shows_an_osd_in_progress_with_its_recorded_class() {
     let line = |world: &World| {

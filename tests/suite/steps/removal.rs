@@ -360,6 +360,16 @@ fn removed_osd_leaves_no_deployment_request_or_fence() {
 }
 
 #[test]
+fn removal_whose_stop_is_reverted_keeps_the_intent_of_its_weight() {
+    let reverted = stopped(DiskAfter::Wipe).with(|w| {
+        let daemon = w.daemon(OSD);
+        (daemon.replicas, daemon.stopped_by) = (1, None);
+    });
+    let up = reverted.up(OSD).saved("up");
+    assert!(up.ledger.records[&OSD].empty.as_ref().unwrap().is_intended());
+}
+
+#[test]
 fn request_for_the_next_osd_under_the_id_stays() {
     let world = purged().with(|w| {
         w.seen.kube.daemons.remove(&OSD);
