@@ -16,7 +16,7 @@ const PATIENCE: u32 = 100;
 /// ends: one minute.
 ///
 /// An API server that has just started refuses requests until it has read all roles.
-const PATIENCE_FOR_A_RIGHT: u32 = 20;
+pub(crate) const PATIENCE_FOR_A_RIGHT: u32 = 20;
 
 /// OSD that is or may be stopped for its migration.
 pub(crate) struct Stopped {

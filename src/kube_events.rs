@@ -2,7 +2,7 @@
 //! each is a sentence that stands alone.
 
 use crate::domain::act::{Act, CephAct, KubeAct};
-use crate::domain::ledger::{Ledger, Record};
+use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Summary};
 use crate::domain::osd::OsdId;
 use crate::k8s::EventType;
@@ -90,8 +90,7 @@ pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
 
 /// Returns whether the disk of a removed OSD is left as it is: that of a dead OSD was never read.
 fn has_left_its_disk(osd: OsdId, ledger: &Ledger) -> bool {
-    let removal = ledger.records.get(&osd).and_then(Record::removal);
-    removal.is_some_and(|removal| removal.left.is_some())
+    ledger.removal(osd).is_some_and(|removal| removal.left.is_some())
 }
 
 fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {

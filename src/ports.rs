@@ -39,6 +39,13 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// Returns the sentence, if a right or a policy was in the way.
+    pub fn denied(&self) -> Option<String> {
+        (self.severity == Severity::Denied).then(|| self.message.clone())
+    }
+}
+
 /// Ceph and Kubernetes together.
 pub trait Cluster {
     /// Observes everything relevant.

@@ -30,7 +30,7 @@ pub(super) type DownSince = BTreeMap<Down, Option<DateTime<Utc>>>;
 
 /// Returns the OSDs that are down and out: only about these the time decides.
 pub(super) fn dead(map: &OsdMap) -> impl Iterator<Item = Down> {
-    let is_dead = |slot: &Slot| slot.state == SlotState::Exists && !slot.up && !slot.is_in;
+    let is_dead = |slot: &Slot| slot.state == SlotState::Exists && slot.is_down_and_out();
     // Epoch 0: it never went down.
     let went_down = |slot: &Slot| slot.down_at > Epoch(0);
     let found = map.slots.iter().filter(move |(_, slot)| is_dead(slot) && went_down(slot));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::policy::Policy;
+use crate::failures::PATIENCE_FOR_A_RIGHT;
 use crate::k8s::{K8s, Own, PodEnv};
 use crate::live::{WallClock, kube_failure};
 use crate::ports::{Clock, Failure, Severity};
@@ -30,18 +31,12 @@ pub(super) fn of_environment(policy: Policy) -> Policy {
     Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
 }
 
-/// Tries of a request at the start of a run if a right is missing: one minute, as in `src/failures.rs`.
-///
-/// An OSD may be stopped, and an API server that has just started refuses requests until it has read all
-/// roles.
-const TRIES_FOR_A_RIGHT: u32 = 20;
-
-/// Time between these tries.
+/// Time between requests at the start of a run while a right is missing.
 const BETWEEN_TRIES: Duration = Duration::from_secs(3);
 
-/// Asks again for a minute while a right is missing.
+/// Asks again for a minute while a right is missing: an OSD may be stopped.
 pub(super) async fn patiently<T>(ask: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
-    for _ in 1..TRIES_FOR_A_RIGHT {
+    for _ in 1..PATIENCE_FOR_A_RIGHT {
         match ask().await {
             Err(failure) if failure.severity == Severity::Denied => WallClock.sleep(BETWEEN_TRIES).await,
             answer => return answer,

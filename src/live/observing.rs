@@ -10,7 +10,7 @@ use crate::live::adapter::Live;
 use crate::live::clock::now;
 use crate::live::failure::kube_failure;
 use crate::live::kept::Kept;
-use crate::ports::{Cluster, Failure, Severity};
+use crate::ports::{Cluster, Failure};
 
 impl Cluster for Live {
     async fn observe(
@@ -62,8 +62,7 @@ impl Cluster for Live {
         self.k8s.set_acting(true);
         let done = self.act_as_expected(act).await;
         self.k8s.set_acting(false);
-        let denied = done.as_ref().err().filter(|failure| failure.severity == Severity::Denied);
-        self.failed.note(act.osd(), done.is_ok(), denied.map(|failure| failure.message.clone()));
+        self.failed.note(act.osd(), done.is_ok(), done.as_ref().err().and_then(Failure::denied));
         done?;
         self.kept = kept.filter(|_| act.keeps_observation());
         self.lately.list = list.filter(|_| !act.changes_other_osds());

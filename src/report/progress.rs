@@ -4,7 +4,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Wait};
-use crate::domain::osd::OsdId;
 use crate::domain::pace::{Backfill, Progress, Queue, RunPace};
 use crate::domain::stall;
 use crate::domain::units::{size, time};
@@ -58,7 +57,7 @@ impl RunProgress {
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
             }
             Event::Saved { osd: Some(osd), why: Saving::Emptied, ledger } => {
-                self.pace.empties((*osd, is_removal(*osd, ledger)), now, 0, 0);
+                self.pace.empties((*osd, ledger.removal(*osd).is_some()), now, 0, 0);
                 None
             }
             Event::Saved { osd: Some(osd), why: Saving::NotEmptied { .. }, .. } => {
@@ -104,16 +103,12 @@ impl RunProgress {
         match wait {
             Wait::ActiveClean { osd, pgs, bytes, .. } => self.pace.backfills(*osd, now, *bytes, *pgs),
             Wait::Emptying { osd, pgs, bytes, .. } => {
-                self.pace.empties((*osd, is_removal(*osd, ledger)), now, *bytes, *pgs);
+                self.pace.empties((*osd, ledger.removal(*osd).is_some()), now, *bytes, *pgs);
             }
             _ => return false,
         }
         true
     }
-}
-
-fn is_removal(osd: OsdId, ledger: &Ledger) -> bool {
-    ledger.records.get(&osd).is_some_and(|record| record.removal().is_some())
 }
 
 /// Returns rate and time left of the backfills and emptyings in progress, or the longest stall.

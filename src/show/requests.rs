@@ -266,7 +266,7 @@ pub(super) fn requests_text(
             RequestState::Void => "void: the OSD has another fsid",
         };
         let requested = request.since.map(|since| format!("{} ago", age(since, now)));
-        let removal = ledger.records.get(osd).and_then(Record::removal);
+        let removal = ledger.removal(*osd);
         let disk = match (removal, request.disk) {
             (Some(removal), _) => becomes(removal.disk_after()).to_owned(),
             (None, DiskAfter::Leave) => becomes(DiskAfter::Leave).to_owned(),

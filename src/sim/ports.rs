@@ -20,9 +20,7 @@ use crate::domain::ledger::Ledger;
 use crate::domain::observation::{FailedActs, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
-use crate::ports::{
-    Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure, passing,
-};
+use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Tenure, passing};
 use crate::sim::acts::checks;
 use crate::sim::course::Sim;
 use crate::sim::world::World;
@@ -199,8 +197,7 @@ impl Cluster for Runner {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let done = self.act_as_expected(act).await;
-        let denied = done.as_ref().err().filter(|failure| failure.severity == Severity::Denied);
-        let denied = denied.map(|failure| failure.message.clone());
+        let denied = done.as_ref().err().and_then(Failure::denied);
         self.me.failed.borrow_mut().note(act.osd(), done.is_ok(), denied);
         done
     }

@@ -225,8 +225,8 @@ pub fn is_filled(
 
 /// Returns a PG that an OSD held before, that CRUSH moved to other OSDs since, and that is not clean there.
 pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) -> Option<(&'a PgId, &'a Pg)> {
-    let held = before.iter().filter_map(|id| ceph.pgs.get_key_value(id));
-    held.into_iter().find(|(_, pg)| !pg.up.contains(&osd) && !is_clean(pg))
+    let mut held = before.iter().filter_map(|id| ceph.pgs.get_key_value(id));
+    held.find(|(_, pg)| !pg.up.contains(&osd) && !is_clean(pg))
 }
 
 /// Returns the pools that have PGs, by a search for each: not by a pass over all PGs.

@@ -115,7 +115,7 @@ pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
 /// complete: right after a change of its Deployment an OSD is still up, and its PGs are still clean. That of
 /// an OSD that is down and out never is, and no data is on it.
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_none_or(|slot| slot.up || slot.is_in);
+    let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_none_or(|slot| !slot.is_down_and_out());
     let rolling = seen.kube.daemons.iter().find(|(osd, daemon)| !daemon.rolled_out && may_serve(osd));
     first_not_open([
         rook::is_away(seen),

@@ -70,7 +70,7 @@ fn draining(seen: &Observation) -> Gate {
         slot.crush.as_ref().is_some_and(|item| item.location.values().any(|name| name == domain))
     };
     let mut its = seen.ceph.slots.values().filter(is_its).peekable();
-    let is_dead = its.peek().is_some() && its.all(|slot| !slot.up && !slot.is_in);
+    let is_dead = its.peek().is_some() && its.all(Slot::is_down_and_out);
     shut_if(!is_dead, || Reason::Draining { domain: domain.clone() })
 }
 

@@ -162,6 +162,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns whether the OSD was removed, or is being removed: lines of earlier versions say so only by
+    /// their outcome.
+    pub fn is_removal(&self) -> bool {
+        self.removal || self.outcome == Outcome::Removed
+    }
+
     /// Creates the entry of a record, with what was observed about it.
     pub fn of(record: &Record, course: Course) -> Self {
         let moved_bytes = course.moved_bytes();

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::removal::Removal;
 
 /// Format of the stored ledger: a newer one is a halt, never a best effort.
 pub const FORMAT: u32 = 1;
@@ -65,6 +66,11 @@ impl Ledger {
             "{MAX_RECORDS} OSDs are quarantined, and the ledger has no place for another one. Fix what they are \
              quarantined for, then retry each of them, the first with: osd-migrate -n NAMESPACE retry {first}"
         ))
+    }
+
+    /// Returns how an OSD in the ledger is removed; `None` if it is not.
+    pub fn removal(&self, osd: OsdId) -> Option<&Removal> {
+        self.records.get(&osd)?.removal()
     }
 
     /// Returns the ledger without one record.

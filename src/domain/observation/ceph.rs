@@ -185,6 +185,11 @@ impl Slot {
         self.crush.as_ref().is_some_and(|item| item.weight > Weight(0))
     }
 
+    /// Returns whether the OSD is down and out: no data is on it that Ceph counts on.
+    pub fn is_down_and_out(&self) -> bool {
+        !self.up && !self.is_in
+    }
+
     /// Returns whether CRUSH may place data on the OSD, now that it is in or out.
     pub fn gets_data(&self) -> bool {
         self.is_in && self.has_weight()

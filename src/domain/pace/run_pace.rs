@@ -51,7 +51,7 @@ impl Queue {
             let bytes = view.slot(*osd).and_then(|slot| slot.used_bytes).unwrap_or(0);
             if is_emptied(*osd) { bytes.saturating_mul(2) } else { bytes }
         };
-        // What leaves these OSDs stays away; nothing is on a dead one.
+        // The data of a removed OSD moves once, and a dead OSD has none to move.
         let removals: Vec<OsdId> = removals_due(view).collect();
         let leaves = |osd: &OsdId| view.slot(*osd).filter(|slot| slot.up)?.used_bytes;
         let leaving: u64 = removals.iter().filter_map(leaves).sum();

@@ -52,6 +52,6 @@ fn fits(wanted: Wanted<'_>, daemon: &Daemon, seen: &Observation) -> bool {
         && daemon.mode == Some(Mode::Raw)
         && daemon.fsid.is_some()
         && daemon.stopped_by.is_none()
-        // What a person or Rook ordered for that OSD is not ordered for the new one.
+        // An order of a person or of Rook for that OSD does not apply to the new one.
         && daemon.managed_externally.is_none()
 }

@@ -83,7 +83,7 @@ fn before_the_halt(view: View<'_>) -> Option<Next> {
 
 /// Returns whether a stopped OSD is started again, or quarantined, when a wait takes too long.
 fn has_a_limit(wait: &Wait, record: &Record, view: View<'_>) -> bool {
-    // Its stop is reverted.
+    // The stop of an OSD that still exists is reverted.
     let is_old = |slot: &Slot| slot.state == SlotState::Exists && slot.fsid == Some(record.old);
     let is_away = matches!(
         wait,

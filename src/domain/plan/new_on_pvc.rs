@@ -4,6 +4,7 @@
 //! its agent's first inspection says whether the device is blank. A device that is not is left unchanged.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use chrono::{DateTime, Utc};
 
@@ -29,11 +30,11 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let places = allowed(view);
     let may_begin = gate::begin(view) == Gate::Open;
     let waited = lasts(view.ledger.run.waiting_for_node.as_ref(), view);
+    let no_place = view.ledger.full_of_quarantined();
     let mut is_node_away = false;
     for available in places.iter().filter_map(Place::available) {
-        if let Some(why) = view.ledger.full_of_quarantined() {
-            let pvc = &available.pvcs.data;
-            rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {why}"));
+        if let Some(why) = &no_place {
+            rest.summary.places.push(gets_none(available, why));
             continue;
         }
         let Some(reason) = why_not_now(available, view) else {
@@ -44,8 +45,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             is_node_away = true;
             let Some(waited) = waited else { return Some(save_waiting_for_node(Some(view.seen.at), view)) };
             if waited >= view.policy.limits.skip_after {
-                let pvc = &available.pvcs.data;
-                rest.summary.places.push(format!("PVC {pvc} gets no OSD in this run: {reason}"));
+                rest.summary.places.push(gets_none(available, &reason));
                 continue;
             }
         }
@@ -53,6 +53,11 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     }
     let is_back = may_begin && !is_node_away && waited.is_some();
     is_back.then(|| save_waiting_for_node(None, view))
+}
+
+/// Returns the text that PVCs get no OSD in this run, and why.
+fn gets_none(available: &AvailablePvcs, why: &dyn fmt::Display) -> String {
+    format!("PVC {} gets no OSD in this run: {why}", available.pvcs.data)
 }
 
 /// Saves since when this Job waits for a node: a restarted pod would begin again.

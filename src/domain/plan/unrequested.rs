@@ -70,7 +70,7 @@ pub(super) fn cause(osd: OsdId, view: View<'_>) -> Option<Cause> {
 fn is_out_for_long(slot: &Slot, view: View<'_>) -> bool {
     let Some(after) = view.policy.remove_out else { return false };
     let is_long = slot.down_since.is_some_and(|since| view.seen.at - since >= after);
-    !slot.up && !slot.is_in && passes(Guard::OutForLong, is_long)
+    slot.is_down_and_out() && passes(Guard::OutForLong, is_long)
 }
 
 /// Returns whether the OSD serves in a directory, and its node has no disk for it.

@@ -164,7 +164,7 @@ impl Step<'_> {
 
     /// Waits up to a limit for what an OSD that is destroyed and not wiped needs.
     fn wait_before_the_wipe(&self, why: &str, wait: Wait) -> Next {
-        // Not the time of data that blocks the wipe, which halts the run.
+        // `wipe_blocked_since` is for data that blocks the wipe: that halts the run.
         let Some(since) = self.record.blocked_since else { return self.note_blocked() };
         let since = self.report().map_or(since, |report| since.max(report.ended_at));
         if (self.view.seen.at - since).num_minutes() < AWAY_MINUTES {

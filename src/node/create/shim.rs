@@ -32,8 +32,8 @@ pub(crate) const REAL_PATH_ENV: &str = "OSD_MIGRATE_REAL_PATH";
 const CEPH: &str = "ceph";
 /// Commands with which ceph-volume destroys what is on volumes and disks.
 ///
-/// Its rollback wipes a volume before it removes it. From 20.2.2 on, `raw prepare` formats an NVMe namespace
-/// (`nvme format --force`, ceph/ceph PR 67341), and goes on without that if the command fails. On a
+/// The rollback wipes a volume before it removes the volume. From 20.2.2 on, `raw prepare` formats an NVMe
+/// namespace (`nvme format --force`, ceph/ceph PR 67341), and goes on without that if the command fails. On a
 /// controller with bit 0 of FNA, nvme-cli formats all namespaces then, also those of other OSDs and of the
 /// host.
 const REMOVERS: [&str; 7] = ["lvremove", "vgremove", "pvremove", "wipefs", "dd", "nvme", "blkdiscard"];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::history::{Confirmed, ConfirmedBy, Entry, Outcome, Row, Span};
+use crate::domain::history::{Confirmed, ConfirmedBy, Entry, Row, Span};
 use crate::show::document::API_VERSION;
 use crate::show::report::Report;
 
@@ -63,7 +63,7 @@ fn osd(row: &Row, report: &Report<'_>) -> Value {
         "node": entry.node,
         "class": entry.class.code(),
         "target": entry.target,
-        "removal": entry.removal || entry.outcome == Outcome::Removed,
+        "removal": entry.is_removal(),
         "directory": entry.directory,
         "disk": disk.map(|disk| json!({
             "name": disk.name, "serial": disk.serial, "sizeBytes": disk.size_bytes,

@@ -80,8 +80,7 @@ fn ranges(osds: &BTreeSet<OsdId>) -> String {
 
 /// Returns the reason for the migration and the result.
 pub(super) fn change(entry: &Entry) -> String {
-    // Lines of earlier versions say so only by their outcome.
-    if entry.removal || entry.outcome == Outcome::Removed {
+    if entry.is_removal() {
         return "removal".to_owned();
     }
     format!("{} becomes {}", entry.class, entry.target)
