@@ -115,16 +115,19 @@ fn osd_that_a_person_or_rook_holds_is_not_removed() {
     );
 }
 
+/// Requests that both OSDs of the node are removed together.
+fn request_all_of_node(w: &mut World) {
+    w.policy.select.clear();
+    for osd in [OSD, CONFORMING] {
+        let request = RemovalRequest::of(w.slot(osd).fsid.unwrap());
+        let node = Some(NodeName("h1".to_owned()));
+        w.seen.kube.requests.removals.insert(osd, RemovalRequest { node, ..request });
+    }
+}
+
 #[test]
 fn osd_of_a_node_that_is_held_is_not_counted_as_leaving() {
-    let of_node = requested(DiskAfter::Wipe).with(|w| {
-        w.policy.select.clear();
-        for osd in [OSD, CONFORMING] {
-            let request = RemovalRequest::of(w.slot(osd).fsid.unwrap());
-            let node = Some(NodeName("h1".to_owned()));
-            w.seen.kube.requests.removals.insert(osd, RemovalRequest { node, ..request });
-        }
-    });
+    let of_node = requested(DiskAfter::Wipe).with(request_all_of_node);
     assert_eq!(removable(&of_node), [OSD, CONFORMING].into());
     let held = of_node.with(|w| w.daemon(CONFORMING).managed_externally = Some("label x=y".to_owned()));
     assert_eq!(removable(&held), [OSD].into());
@@ -134,12 +137,7 @@ fn osd_of_a_node_that_is_held_is_not_counted_as_leaving() {
 #[test]
 fn osds_of_a_node_that_are_retried_together_wait_for_one_another_once() {
     let both = emptied(DiskAfter::Wipe).with(|w| {
-        w.policy.select.clear();
-        for osd in [OSD, CONFORMING] {
-            let request = RemovalRequest::of(w.slot(osd).fsid.unwrap());
-            let node = Some(NodeName("h1".to_owned()));
-            w.seen.kube.requests.removals.insert(osd, RemovalRequest { node, ..request });
-        }
+        request_all_of_node(w);
         let at = w.seen.at;
         let record = w.record(OSD);
         record.stop_intended_at = Some(at);
