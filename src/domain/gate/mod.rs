@@ -50,8 +50,8 @@ pub use rook::{
 };
 pub use space::{enough_space, least_space, room, used_bytes};
 pub use stop::{
-    admitted, after_stop, around_any_stop, before_any_stop, before_restart, before_stop, before_this_stop,
-    data_before_stop,
+    admitted, after_stop, around_any_stop, before_any_restart, before_any_stop, before_restart, before_stop,
+    before_this_stop, data_before_stop,
 };
 pub use surroundings::{flags, not_ambiguous, one_deployment};
 pub use words::{first_names, names, retries};

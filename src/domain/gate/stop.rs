@@ -111,16 +111,21 @@ pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
 
 /// Returns the gate before an OSD is restarted as it is.
 ///
-/// No data is removed, so one more loss need not be survivable. The rollout of every Deployment must be
-/// complete: right after a change of its Deployment an OSD is still up, and its PGs are still clean. That of
-/// an OSD that is down and out never is, and no data is on it.
+/// No data is removed, so one more loss need not be survivable.
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([before_any_restart(our_fence, seen), before_this_stop(osd, node, seen)])
+}
+
+/// Returns the gate before any OSD is restarted as it is.
+///
+/// The rollout of every Deployment must be complete: right after a change of its Deployment an OSD is still
+/// up, and its PGs are still clean. That of an OSD that is down and out never is, and no data is on it.
+pub fn before_any_restart(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_none_or(|slot| !slot.is_down_and_out());
     let rolling = seen.kube.daemons.iter().find(|(osd, daemon)| !daemon.rolled_out && may_serve(osd));
     first_not_open([
         rook::is_away(seen),
         before_any_stop(our_fence, seen),
-        before_this_stop(osd, node, seen),
         rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::RolloutInProgress { osd: *osd })),
     ])
 }

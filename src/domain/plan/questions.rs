@@ -47,7 +47,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         return Questions { recovery, ..Questions::default() };
     }
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
-    let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
+    let restarts = if policy.makes_new() { tolerate::asked(view) } else { Vec::new() };
     let refused = |osd: OsdId| lacks_its_disk(osd, view);
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view, refused)).into_iter().flatten();

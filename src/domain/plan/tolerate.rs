@@ -1,8 +1,10 @@
 //! Adds tolerations to OSDs whose node got a taint later: the taint would prevent them from starting.
+//!
+//! An OSD whose own gate is shut is skipped, as in `next_osd.rs`: its node may be cordoned for weeks.
 
-use super::rest::Rest;
+use super::rest::{Rest, note_skipping, skipping_for};
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
-use crate::domain::gate::{self, Gate};
+use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::{Daemon, SlotState};
 use crate::domain::osd::{NodeName, OsdId};
@@ -11,9 +13,15 @@ use crate::domain::step::MAX_RESTARTS;
 use crate::domain::storage::Toleration;
 use crate::domain::view::View;
 
-/// Returns the OSD for which `ok-to-stop` must be asked.
-pub(super) fn asks(view: View<'_>) -> Option<OsdId> {
-    candidate(view).map(|(osd, ..)| osd)
+/// Returns the OSDs for which `ok-to-stop` must be asked: the first ones whose other gates are open.
+pub(super) fn asked(view: View<'_>) -> Vec<OsdId> {
+    /// OSDs asked in an iteration: while all PGs are clean, the first one nearly always passes.
+    const AHEAD: usize = 8;
+    let is_asked = |one: &&Candidate<'_>| one.gate(view) == Gate::Unknown(Reason::NotAsked);
+    let found = candidates(view);
+    let asked: Vec<OsdId> = found.iter().filter(is_asked).map(|one| one.osd).take(AHEAD).collect();
+    let may_ask = !asked.is_empty() && for_all(view) == Gate::Open;
+    if may_ask { asked } else { Vec::new() }
 }
 
 /// Adds a toleration to the next OSD that needs one.
@@ -21,7 +29,7 @@ pub(super) fn asks(view: View<'_>) -> Option<OsdId> {
 /// While that waits, the rules below may act: a new OSD may clear what prevents a restart, for example PGs
 /// that have too few OSDs.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    match restart(view) {
+    match restart(view, rest) {
         Some(done @ (Next::Save { .. } | Next::Do(_))) => Some(done),
         wait @ (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None) => {
             rest.wait = wait;
@@ -33,29 +41,37 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 /// Returns the step for the next OSD that needs a toleration.
 ///
 /// An OSD that is up restarts with it, so all gates of a stop are checked. An OSD that is down gets it at
-/// once.
-fn restart(view: View<'_>) -> Option<Next> {
-    let Some((osd, daemon, node, add)) = candidate(view) else { return coming_back(view) };
-    let is_up = view.slot(osd).is_some_and(|slot| slot.up);
-    let gates = [
-        gate::begin(view),
-        if is_up { gate::before_restart(osd, node, view.our_fence(), view.seen) } else { Gate::Open },
-    ];
-    for gate in gates {
-        match gate {
-            Gate::Open => {}
-            Gate::Shut(reason) | Gate::Unknown(reason) => {
-                return Some(Next::Wait(Wait::Gate { osd, reason }));
-            }
+/// once, before the others: they wait until its PGs are clean.
+fn restart(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    let found = candidates(view);
+    let Some(first) = found.first() else { return coming_back(view) };
+    let common = if first.is_up { for_all(view) } else { gate::begin(view) };
+    if let Gate::Shut(reason) | Gate::Unknown(reason) = common {
+        return Some(Next::Wait(Wait::Gate { osd: first.osd, reason }));
+    }
+    let mut skipped = Vec::new();
+    for one in found {
+        match one.gate(view) {
+            Gate::Open => return Some(one.tolerate()),
+            Gate::Shut(reason) | Gate::Unknown(reason) => skipped.push((one.osd, reason)),
         }
     }
-    Some(Next::Do(Act::Kube(KubeAct::Tolerate {
-        osd,
-        deployment: daemon.uid.clone(),
-        generation: daemon.generation,
-        add,
-        precondition: is_up.then_some(DataPrecondition::AllClean),
-    })))
+    let (osd, reason) = skipped.first().cloned()?;
+    match skipping_for(view) {
+        None => return Some(note_skipping(view)),
+        Some(time) if time < view.policy.limits.skip_after => {
+            return Some(Next::Wait(Wait::Gate { osd, reason }));
+        }
+        Some(_) => {}
+    }
+    let without = |reason: Reason| format!("no toleration for a taint of its node was added: {reason}");
+    rest.summary.skipped.extend(skipped.into_iter().map(|(osd, reason)| (osd, without(reason))));
+    None
+}
+
+/// Returns the gate of a restart that is the same for all OSDs.
+fn for_all(view: View<'_>) -> Gate {
+    gate::first_of([gate::begin(view), gate::before_any_restart(view.our_fence(), view.seen)])
 }
 
 /// Waits until the last restarted OSD is back before the run finishes.
@@ -74,15 +90,47 @@ fn coming_back(view: View<'_>) -> Option<Next> {
     Some(Next::Wait(Wait::Up { osd: *osd, trouble }))
 }
 
-type Candidate<'a> = (OsdId, &'a Daemon, &'a NodeName, Vec<Toleration>);
+/// An OSD that lacks a toleration.
+struct Candidate<'a> {
+    osd: OsdId,
+    is_up: bool,
+    daemon: &'a Daemon,
+    node: &'a NodeName,
+    add: Vec<Toleration>,
+}
 
-fn candidate(view: View<'_>) -> Option<Candidate<'_>> {
-    view.seen.kube.daemons.iter().find_map(|(osd, daemon)| {
-        let name = daemon.node.as_ref()?;
-        let add = provision::missing_tolerations(&daemon.tolerations, view.node(name)?);
-        let is_ours_to_change = daemon.managed_externally.is_none()
-            && !view.ledger.records.contains_key(osd)
-            && gate::not_ambiguous(*osd, view.seen) == Gate::Open;
-        (is_ours_to_change && !add.is_empty()).then_some((*osd, daemon, name, add))
-    })
+impl Candidate<'_> {
+    /// Returns the gate that concerns this OSD only.
+    fn gate(&self, view: View<'_>) -> Gate {
+        if self.is_up { gate::before_this_stop(self.osd, self.node, view.seen) } else { Gate::Open }
+    }
+
+    fn tolerate(self) -> Next {
+        Next::Do(Act::Kube(KubeAct::Tolerate {
+            osd: self.osd,
+            deployment: self.daemon.uid.clone(),
+            generation: self.daemon.generation,
+            add: self.add,
+            precondition: self.is_up.then_some(DataPrecondition::AllClean),
+        }))
+    }
+}
+
+/// Returns the OSDs that lack a toleration: first those that are down.
+fn candidates(view: View<'_>) -> Vec<Candidate<'_>> {
+    let all = view.seen.kube.daemons.iter();
+    let mut found: Vec<_> = all.filter_map(|(osd, daemon)| candidate(*osd, daemon, view)).collect();
+    found.sort_by_key(|one| one.is_up);
+    found
+}
+
+fn candidate<'a>(osd: OsdId, daemon: &'a Daemon, view: View<'a>) -> Option<Candidate<'a>> {
+    let node = daemon.node.as_ref()?;
+    let add = provision::missing_tolerations(&daemon.tolerations, view.node(node)?);
+    let is_ours_to_change = !add.is_empty()
+        && daemon.managed_externally.is_none()
+        && !view.ledger.records.contains_key(&osd)
+        && gate::not_ambiguous(osd, view.seen) == Gate::Open;
+    let is_up = view.slot(osd).is_some_and(|slot| slot.up);
+    is_ours_to_change.then_some(Candidate { osd, is_up, daemon, node, add })
 }

@@ -35,6 +35,29 @@ fn osd_restart_for_a_taint_is_sequential_or_at_once_if_down() {
 }
 
 #[test]
+fn osd_on_a_cordoned_node_holds_up_no_restart_and_no_end() {
+    let mut run = Run::of(example::tolerate());
+    run.world.happen(&Happening::Around(Around::Cordoned, true));
+    run.acts(|act| matches!(act, Act::Kube(KubeAct::Tolerate { .. })));
+    assert!(run.world.kube.daemons[&OsdId(0)].tolerations.is_empty(), "its node is cordoned");
+    assert!(!run.world.kube.daemons[&OsdId(1)].tolerations.is_empty());
+    let began = run.seen().at;
+    let summary = run.summary();
+    let [(OsdId(0), why)] = summary.skipped.as_slice() else { panic!("{summary:?}") };
+    assert!(why.contains("no toleration") && why.contains("cordoned"), "{why}");
+    assert!(run.seen().at - began >= run.policy.limits.skip_after);
+}
+
+#[test]
+fn osd_that_is_down_gets_its_toleration_before_the_others() {
+    let mut run = Run::of(example::tolerate());
+    run.world.happen(&Happening::PersonStops(OsdId(1)));
+    run.world.happen(&Happening::GoesDown(OsdId(1)));
+    let next = run.next();
+    assert!(matches!(next, Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(1), .. }))), "{next:?}");
+}
+
+#[test]
 fn osd_that_waits_for_its_restart_holds_up_no_new_osd() {
     // Two hosts with OSDs for three copies: nothing is clean before the third has one.
     let mut run = Run::of(example::empty());
