@@ -37,6 +37,63 @@ impl Watched {
         [Self::Clusters, Self::Deployments, Self::Pods, Self::Jobs, Self::Maps, Self::RookPdb, Self::OwnPdb];
 }
 
+/// Objects whose changes are counted together, because they are read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// CephClusters.
+    Clusters,
+    /// Deployments of OSDs.
+    OsdDeployments,
+    /// Other Deployments, that of Rook's operator among them.
+    OtherDeployments,
+    /// Pods of OSDs.
+    OsdPods,
+    /// Pods of Rook's operator.
+    OperatorPods,
+    /// Pods of agents.
+    AgentPods,
+    /// Jobs of agents.
+    Jobs,
+    /// ConfigMap of the ledger.
+    Ledger,
+    /// Other ConfigMaps of osd-migrate, and those of Rook.
+    OtherMaps,
+    /// PodDisruptionBudget of Rook for OSDs.
+    RookPdb,
+    /// PodDisruptionBudget of osd-migrate.
+    OwnPdb,
+}
+
+impl Group {
+    /// All of them.
+    const ALL: [Self; 11] = [
+        Self::Clusters,
+        Self::OsdDeployments,
+        Self::OtherDeployments,
+        Self::OsdPods,
+        Self::OperatorPods,
+        Self::AgentPods,
+        Self::Jobs,
+        Self::Ledger,
+        Self::OtherMaps,
+        Self::RookPdb,
+        Self::OwnPdb,
+    ];
+
+    /// Returns the watch that reports changes of them.
+    fn watched(self) -> Watched {
+        match self {
+            Self::Clusters => Watched::Clusters,
+            Self::OsdDeployments | Self::OtherDeployments => Watched::Deployments,
+            Self::OsdPods | Self::OperatorPods | Self::AgentPods => Watched::Pods,
+            Self::Jobs => Watched::Jobs,
+            Self::Ledger | Self::OtherMaps => Watched::Maps,
+            Self::RookPdb => Watched::RookPdb,
+            Self::OwnPdb => Watched::OwnPdb,
+        }
+    }
+}
+
 /// Kinds of objects of which OSDs consist.
 const OF_OSDS: [Watched; 2] = [Watched::Deployments, Watched::Pods];
 
@@ -44,40 +101,34 @@ const OF_OSDS: [Watched; 2] = [Watched::Deployments, Watched::Pods];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(Vec<u64>);
 
-/// Number of changes of each kind of objects.
+/// Number of changes of each group of objects.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    kinds: [OfKind; Watched::ALL.len()],
+    counts: [AtomicU64; Group::ALL.len()],
+    /// Whether each change from now on is counted, for each watch.
+    are_watched: [AtomicBool; Watched::ALL.len()],
     any: Notify,
     /// OSDs of which a Deployment or a pod changed since these were last taken; `None` if a change may be
     /// missing.
     osds: Mutex<Option<BTreeSet<OsdId>>>,
 }
 
-#[derive(Debug, Default)]
-struct OfKind {
-    count: AtomicU64,
-    /// Each change from now on is counted.
-    is_watched: AtomicBool,
-}
-
 impl Changes {
-    /// Returns the present mark of these kinds; `None` if one of them is not watched, so that a change may be
-    /// missed.
+    /// Returns the present mark of these groups; `None` if one of them is not watched, so that a change may
+    /// be missed.
     ///
     /// An object that is read after the mark was taken has not changed while the mark stays, as far as is
     /// known.
-    pub(crate) fn mark(&self, kinds: &[Watched]) -> Option<Mark> {
-        let of = |kind: &Watched| {
-            let of_kind = self.of(*kind);
-            of_kind.is_watched.load(Ordering::Acquire).then(|| of_kind.count.load(Ordering::Acquire))
+    pub(crate) fn mark(&self, groups: &[Group]) -> Option<Mark> {
+        let of = |group: &Group| {
+            self.is_watched(group.watched()).then(|| self.count(*group).load(Ordering::Acquire))
         };
-        kinds.iter().map(of).collect::<Option<_>>().map(Mark)
+        groups.iter().map(of).collect::<Option<_>>().map(Mark)
     }
 
     /// Notes that an object changed.
-    pub(crate) fn note(&self, kind: Watched) {
-        self.of(kind).count.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn note(&self, group: Group) {
+        self.count(group).fetch_add(1, Ordering::AcqRel);
         self.any.notify_one();
     }
 
@@ -94,8 +145,7 @@ impl Changes {
     /// missing.
     pub(crate) fn take_osds(&self) -> Option<BTreeSet<OsdId>> {
         let mut osds = self.osds.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_watched = |kind: &Watched| self.of(*kind).is_watched.load(Ordering::Acquire);
-        let now = OF_OSDS.iter().all(is_watched).then(BTreeSet::new);
+        let now = OF_OSDS.iter().all(|kind| self.is_watched(*kind)).then(BTreeSet::new);
         std::mem::replace(&mut *osds, now.clone()).filter(|_| now.is_some())
     }
 
@@ -106,14 +156,14 @@ impl Changes {
 
     /// Notes that changes are counted from now on; earlier ones may have been missed.
     pub(super) fn begin(&self, kind: Watched) {
-        self.note(kind);
+        Group::ALL.into_iter().filter(|group| group.watched() == kind).for_each(|group| self.note(group));
         self.miss_osds(kind);
-        self.of(kind).is_watched.store(true, Ordering::Release);
+        self.set_watched(kind, true);
     }
 
     /// Notes that changes may be missed from now on.
     pub(super) fn end(&self, kind: Watched) {
-        self.of(kind).is_watched.store(false, Ordering::Release);
+        self.set_watched(kind, false);
         self.miss_osds(kind);
     }
 
@@ -124,8 +174,18 @@ impl Changes {
     }
 
     #[expect(clippy::indexing_slicing, reason = "the array has an element for each variant")]
-    fn of(&self, kind: Watched) -> &OfKind {
-        &self.kinds[kind as usize]
+    fn count(&self, group: Group) -> &AtomicU64 {
+        &self.counts[group as usize]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the array has an element for each variant")]
+    fn is_watched(&self, kind: Watched) -> bool {
+        self.are_watched[kind as usize].load(Ordering::Acquire)
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the array has an element for each variant")]
+    fn set_watched(&self, kind: Watched, is_watched: bool) {
+        self.are_watched[kind as usize].store(is_watched, Ordering::Release);
     }
 }
 
@@ -169,7 +229,7 @@ impl<T: Clone> Last<T> {
 mod tests {
     use super::*;
 
-    const KINDS: &[Watched] = &[Watched::Pods, Watched::Maps];
+    const GROUPS: &[Group] = &[Group::OsdPods, Group::OtherMaps];
 
     fn watched() -> Changes {
         let changes = Changes::default();
@@ -185,7 +245,7 @@ mod tests {
             *count += 1;
             Ok(*count)
         };
-        last.get(changes.mark(KINDS), read).await
+        last.get(changes.mark(GROUPS), read).await
     }
 
     #[tokio::test]
@@ -193,11 +253,13 @@ mod tests {
         let (changes, mut last, mut count) = (watched(), Last::default(), 0);
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
-        changes.note(Watched::Jobs);
-        assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1), "another kind changed");
-        for kind in KINDS {
+        for other in [Group::Jobs, Group::AgentPods, Group::Ledger] {
+            changes.note(other);
+            assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1), "{other:?} is not among them");
+        }
+        for group in GROUPS {
             let before = count;
-            changes.note(*kind);
+            changes.note(*group);
             assert_eq!(read(&mut last, &changes, &mut count).await, Ok(before + 1));
         }
     }
@@ -251,10 +313,10 @@ mod tests {
     async fn change_during_the_read_makes_the_next_look_read_again() {
         let (changes, mut last, mut count) = (watched(), Last::default(), 0);
         let late = async {
-            changes.note(Watched::Pods);
+            changes.note(Group::OsdPods);
             Ok::<u32, u32>(7)
         };
-        assert_eq!(last.get(changes.mark(KINDS), late).await, Ok(7));
+        assert_eq!(last.get(changes.mark(GROUPS), late).await, Ok(7));
         assert_eq!(read(&mut last, &changes, &mut count).await, Ok(1));
     }
 
@@ -262,8 +324,8 @@ mod tests {
     async fn value_that_could_not_be_read_is_not_kept() {
         let (changes, mut last) = (watched(), Last::<u32>::default());
         let fails = async { Err::<u32, &str>("denied") };
-        assert_eq!(last.get(changes.mark(KINDS), fails).await, Err("denied"));
+        assert_eq!(last.get(changes.mark(GROUPS), fails).await, Err("denied"));
         let reads = async { Ok::<u32, &str>(2) };
-        assert_eq!(last.get(changes.mark(KINDS), reads).await, Ok(2));
+        assert_eq!(last.get(changes.mark(GROUPS), reads).await, Ok(2));
     }
 }

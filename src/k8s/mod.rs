@@ -7,6 +7,7 @@
 //! | folder or file | content |
 //! | --- | --- |
 //! | `observe`, `lately` | one observation of the API server, complete or partial |
+//! | `maps` | ConfigMaps, each read only if its version is another one |
 //! | `prepares` | Jobs in which Rook prepares OSDs, with their nodes |
 //! | `changes`, `watches` | whether something has changed since it was read |
 //! | `osd` | Deployments of OSDs |
@@ -20,6 +21,7 @@ mod changes;
 mod client;
 mod lately;
 mod local_volumes;
+mod maps;
 mod names;
 mod nodes;
 mod observe;
@@ -34,8 +36,8 @@ mod watches;
 #[cfg(test)]
 pub(crate) mod wire;
 
-pub use changes::Watched;
 pub(crate) use changes::{Changes, Last};
+pub use changes::{Group, Watched};
 pub use client::access::{K8s, Place, ResourceVersion};
 pub use client::call::Call;
 pub(crate) use client::cause::cause;

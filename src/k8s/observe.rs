@@ -12,7 +12,7 @@ use crate::domain::observation::{Kube, Listed, Node};
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::domain::removal::Requests;
 use crate::domain::shared::Shared;
-use crate::k8s::changes::Watched;
+use crate::k8s::changes::Group;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::lately::{Around, Large, Lately, List, ListedBy, OfOsds, Small};
@@ -50,7 +50,7 @@ impl K8s {
         now: DateTime<Utc>,
     ) -> Result<Kube, K8sError> {
         let list = lately.list.take().filter(|list| list.listed.is_young(now));
-        *lately = Lately::default();
+        lately.forget();
         // Taken before anything is read: what changes during the read is read again.
         let changed = self.changes().take_osds();
         let known = list.zip(changed).map(|(list, changed)| {
@@ -85,7 +85,8 @@ impl K8s {
             None => large.0.iter().flatten().find_map(|parsed| parsed.operator_namespace.clone()),
         };
         let are_labelled = large.0.iter().flatten().all(|parsed| parsed.is_labelled);
-        let around = self.around(&mut lately.around, of_operator.clone()).await?;
+        let known_operator = known.as_ref().and_then(|(list, _)| list.by.operator.as_deref());
+        let around = self.around(&mut lately.around, of_operator.clone(), known_operator).await?;
         let kube = self.joined(large, nodes, small, around)?;
         lately.is_by_list = known.is_some();
         let (kube, listed, volumes) = if let Some((list, read)) = known {
@@ -95,7 +96,7 @@ impl K8s {
             let listed = Listed::of(&kube, now);
             (kube, listed, Volumes::new())
         };
-        let by = ListedBy::new(&kube.nodes, of_operator);
+        let by = ListedBy::new(&kube, of_operator);
         // A request that fails below must not lose the PersistentVolumes.
         let list = |listed| List { listed, by, volumes: volumes.clone() };
         lately.list = listed.filter(|_| are_labelled).map(list);
@@ -147,8 +148,9 @@ impl K8s {
             Box::pin(self.in_progress(&mut lately.in_progress, in_progress)),
             Box::pin(self.small(&mut lately.small)),
         )?;
-        let of_operator = earlier.operator.as_ref().and_then(|o| Some(o.name.split_once('/')?.0.to_owned()));
-        let around = self.around(&mut lately.around, of_operator).await?;
+        let operator = earlier.operator.as_ref().map(|operator| operator.name.as_str());
+        let of_operator = operator.and_then(|name| Some(name.split_once('/')?.0.to_owned()));
+        let around = self.around(&mut lately.around, of_operator, operator).await?;
         let now = self.joined(large, (*earlier.nodes).clone(), small, around)?;
         // The list would be copied if it had a share of the OSDs while they change.
         let list = lately.list.take().map(|list| (list.listed.at(), list.by, list.volumes));
@@ -163,7 +165,7 @@ impl K8s {
         if last.osds != *osds {
             *last = OfOsds { osds: osds.clone(), ..OfOsds::default() };
         }
-        let now = self.changes().mark(&[Watched::Deployments, Watched::Pods]);
+        let now = self.changes().mark(&[Group::OsdDeployments, Group::OsdPods]);
         last.objects.get(now, self.large_of(Some(osds))).await
     }
 
@@ -198,15 +200,15 @@ impl K8s {
         small: Small,
         around: Around,
     ) -> Result<Kube, K8sError> {
-        let Small { cluster, jobs, job_pods, maps, .. } = small;
-        let lists = Lists { daemons, osd_pods, nodes, jobs, job_pods, maps };
+        let Small { cluster, jobs, job_pods, maps } = small;
+        let lists = Lists { daemons, osd_pods, nodes, jobs, job_pods, maps: maps.of_agents };
         let (mut kube, remarks) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version, kube.fenced_at) =
             (fence_of(&cluster), version_of(&cluster), fenced_at(&cluster));
         (kube.operator, kube.osd_pdb, kube.own_pdb) = (around.operator, around.osd_pdb, around.own_pdb);
         (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
-        (kube.rook_migrated, kube.draining_failure_domain) = small.of_rook;
-        (kube.control, kube.requests) = (small.control, small.requests);
+        (kube.rook_migrated, kube.draining_failure_domain) = (maps.migrated, maps.draining);
+        (kube.control, kube.requests) = (maps.control, maps.requests);
         for note in remarks {
             self.note_in_log(&note);
         }

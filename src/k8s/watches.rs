@@ -11,14 +11,14 @@ use kube::api::DynamicObject;
 use kube::core::{ApiResource, Resource};
 
 use crate::domain::osd::OsdId;
-use crate::k8s::changes::{Changes, Watched};
+use crate::k8s::changes::{Changes, Group, Watched};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
 use crate::k8s::client::watch::Which;
-use crate::k8s::lately::ROOK_MAPS;
+use crate::k8s::maps::ROOK_MAPS;
 use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS, osd_of_label};
-use crate::k8s::own::ledger_map::STATUS;
+use crate::k8s::own::ledger_map::{LEDGER, STATUS};
 use crate::k8s::rook::operator::OPERATOR_APP;
 use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
 
@@ -59,8 +59,8 @@ impl K8s {
             if is_of_osd(watched, object) {
                 self.changes.note_osd(osd_of(object));
             }
-            if is_read(watched, object) {
-                self.changes.note(watched);
+            for group in groups(watched, object) {
+                self.changes.note(*group);
             }
         };
         kind.watch(which, from, begun, changed).await
@@ -108,16 +108,27 @@ fn which(watched: Watched) -> Which<'static> {
     }
 }
 
-/// Returns whether a partial observation reads the object.
+/// Returns the groups that a changed object is of; none if no partial observation reads it.
 ///
 /// A run writes its status all the time, and never reads it. Other programs keep locks in ConfigMaps, which
 /// they write every two seconds.
-fn is_read(watched: Watched, object: &ObjectMeta) -> bool {
+fn groups(watched: Watched, object: &ObjectMeta) -> &'static [Group] {
     let name = object.name.as_deref().unwrap_or_default();
     match watched {
-        Watched::Maps => name != STATUS && (name.starts_with(OURS) || ROOK_MAPS.contains(&name)),
-        Watched::Pods => [OSD_APP, OPERATOR_APP, (NAME, OURS)].into_iter().any(|label| has(object, label)),
-        Watched::Clusters | Watched::Deployments | Watched::Jobs | Watched::RookPdb | Watched::OwnPdb => true,
+        Watched::Maps if name == LEDGER => &[Group::Ledger],
+        Watched::Maps if name == STATUS => &[],
+        Watched::Maps if name.starts_with(OURS) || ROOK_MAPS.contains(&name) => &[Group::OtherMaps],
+        Watched::Pods if has(object, OSD_APP) => &[Group::OsdPods],
+        Watched::Pods if has(object, OPERATOR_APP) => &[Group::OperatorPods],
+        Watched::Pods if has(object, (NAME, OURS)) => &[Group::AgentPods],
+        Watched::Maps | Watched::Pods => &[],
+        Watched::Deployments if has(object, OSD_APP) => &[Group::OsdDeployments],
+        // It may have been that of an OSD before it lost its label.
+        Watched::Deployments => &[Group::OsdDeployments, Group::OtherDeployments],
+        Watched::Clusters => &[Group::Clusters],
+        Watched::Jobs => &[Group::Jobs],
+        Watched::RookPdb => &[Group::RookPdb],
+        Watched::OwnPdb => &[Group::OwnPdb],
     }
 }
 
@@ -168,13 +179,13 @@ mod tests {
         {
             let script = vec![version(), watch(MAPS, "7", modified(name)), watch(MAPS, "9", modified(name))];
             let (begun, first, second) = play(script, async |k8s| {
-                let mark = || k8s.changes().mark(&[Watched::Maps]);
+                let mark = || k8s.changes().mark(&[Group::OtherMaps]);
                 assert_eq!(mark(), None, "nothing is watched yet");
                 let from = k8s.watch(Watched::Maps, None).await.unwrap();
                 assert_eq!(from, "9");
                 let first = mark();
                 k8s.watch(Watched::Maps, Some(from)).await.unwrap();
-                (k8s.changes().mark(&[Watched::Pods]), first, mark())
+                (k8s.changes().mark(&[Group::OsdPods]), first, mark())
             })
             .await;
             assert_eq!(begun, None, "another kind is not watched");
@@ -189,19 +200,25 @@ mod tests {
             labels: Some([(label.0.to_owned(), label.1.to_owned())].into()),
             ..ObjectMeta::default()
         };
-        for (label, is_counted) in [
-            (OSD_APP, true),
-            (OPERATOR_APP, true),
-            ((NAME, OURS), true),
-            (("app", "csi-rbdplugin"), false),
-            (("app", "rook-ceph-osd-prepare"), false),
+        for (label, expected) in [
+            (OSD_APP, [Group::OsdPods].as_slice()),
+            (OPERATOR_APP, &[Group::OperatorPods]),
+            ((NAME, OURS), &[Group::AgentPods]),
+            (("app", "csi-rbdplugin"), &[]),
+            (("app", "rook-ceph-osd-prepare"), &[]),
         ] {
-            assert_eq!(is_read(Watched::Pods, &object("a", label)), is_counted, "{label:?}");
+            assert_eq!(groups(Watched::Pods, &object("a", label)), expected, "{label:?}");
         }
-        for map in ROOK_MAPS.into_iter().chain(["osd-migrate-ledger", "osd-migrate-inspect-0-r-1"]) {
-            assert!(is_read(Watched::Maps, &object(map, OSD_APP)), "{map}");
+        let of_map = |name: &str| groups(Watched::Maps, &object(name, OSD_APP));
+        for map in ROOK_MAPS.into_iter().chain(["osd-migrate-control", "osd-migrate-inspect-0-r-1"]) {
+            assert_eq!(of_map(map), [Group::OtherMaps], "{map}");
         }
-        assert!(!is_read(Watched::Maps, &object("rook-config-override", OSD_APP)));
+        assert_eq!(of_map(LEDGER), [Group::Ledger]);
+        assert!([STATUS, "rook-config-override"].into_iter().all(|map| of_map(map).is_empty()));
+        let of_deployment = |label| groups(Watched::Deployments, &object("a", label));
+        assert_eq!(of_deployment(OSD_APP), [Group::OsdDeployments]);
+        let both = [Group::OsdDeployments, Group::OtherDeployments];
+        assert_eq!(of_deployment(("app", "rook-ceph-mon")), both);
     }
 
     #[tokio::test]
@@ -263,7 +280,7 @@ mod tests {
         let expired = json!({"type": "ERROR", "object": refusal(410, "Expired")});
         let script = vec![version(), watch(MAPS, "7", expired), version(), watch(MAPS, "7", modified("a"))];
         play(script, async |k8s| {
-            let mark = || k8s.changes().mark(&[Watched::Maps]);
+            let mark = || k8s.changes().mark(&[Group::OtherMaps]);
             assert!(k8s.watch(Watched::Maps, None).await.is_err());
             assert_eq!(mark(), None);
             k8s.watch(Watched::Maps, None).await.unwrap();

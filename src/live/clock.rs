@@ -72,7 +72,7 @@ pub(crate) fn now() -> DateTime<Utc> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::k8s::Watched;
+    use crate::k8s::Group;
 
     #[tokio::test(start_paused = true)]
     #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
@@ -83,14 +83,14 @@ mod tests {
             [(500, true, 200), (500, false, 500), (100, true, 100), (501, true, 501), (1000, true, 1000)]
         {
             if is_changed {
-                changes.note(Watched::Pods);
+                changes.note(Group::OsdPods);
             }
             let began = tokio::time::Instant::now();
             clock.sleep(Duration::from_millis(time)).await;
             assert_eq!(began.elapsed().as_millis(), slept, "{time} ms");
             if is_changed {
                 // A longer pause leaves the change to the next one.
-                changes.note(Watched::Pods);
+                changes.note(Group::OsdPods);
                 changes.next().await;
             }
         }

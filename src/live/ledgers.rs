@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::history::Entry;
 use crate::domain::ledger::Ledger;
-use crate::k8s::{K8s, K8sError, Last, ResourceVersion, Watched};
+use crate::k8s::{Group, K8s, K8sError, Last, ResourceVersion};
 use crate::live::failure::kube_failure;
 use crate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
 
@@ -34,7 +34,7 @@ impl LedgerStore for Ledgers {
     }
 
     async fn load(&mut self) -> Result<(Ledger, Self::Version), LoadError> {
-        let now = self.k8s.changes().mark(&[Watched::Maps]);
+        let now = self.k8s.changes().mark(&[Group::Ledger]);
         let stored = self.last.get(now, self.k8s.load()).await.map_err(kube_failure)?;
         let (keys, version) = stored.map_or((BTreeMap::new(), None), |(keys, version)| (keys, Some(version)));
         Ok((Ledger::from_keys(&keys)?, version))
@@ -66,6 +66,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::k8s::Watched;
     use crate::k8s::wire::{Exchange, on, play_shared};
 
     const MAPS: &str = "/api/v1/namespaces/rook-ceph/configmaps";
@@ -108,7 +109,7 @@ mod tests {
             assert!(ledgers.forget());
             ledgers.load().await.unwrap();
             ledgers.load().await.unwrap();
-            k8s.changes().note(Watched::Maps);
+            k8s.changes().note(Group::Ledger);
             let (ledger, version) = ledgers.load().await.unwrap();
             assert_eq!(version, Some(ResourceVersion("8".to_owned())));
             assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));

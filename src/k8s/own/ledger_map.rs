@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::domain::expect;
 use crate::domain::history::{self, Entry};
-use crate::k8s::changes::Watched;
+use crate::k8s::changes::Group;
 use crate::k8s::client::access::{K8s, Loaded, ResourceVersion};
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OURS, PART, Part, labels};
@@ -53,7 +53,7 @@ impl K8s {
             return Ok(());
         }
         // A watch that is behind has not reported it yet.
-        self.changes().note(Watched::Maps);
+        self.changes().note(Group::Ledger);
         Err(K8sError::Unexpected {
             what: format!("configmap/{LEDGER}"),
             found: "another client saved it since the act was decided".to_owned(),

@@ -17,10 +17,10 @@ pub(in crate::k8s) const OPERATOR_APP: (&str, &str) = ("app", "rook-ceph-operato
 
 /// Selector of the operator's pods.
 ///
-/// The Deployment itself does not have this label, so all Deployments are listed except the numerous ones of
-/// OSDs.
+/// The Deployment itself does not have this label, so all Deployments are listed except those of which there
+/// is one for each OSD or node.
 const PODS: &str = "app=rook-ceph-operator";
-const NOT_OSDS: &str = "app!=rook-ceph-osd";
+const NOT_NUMEROUS: &str = "app notin (rook-ceph-osd,rook-ceph-crashcollector,rook-ceph-exporter)";
 
 /// First release that does not reconcile a CephCluster with the label `do-not-reconcile`
 /// (`pkg/operator/ceph/cluster`, 1.20).
@@ -28,18 +28,34 @@ const HONOURS_FENCE: (u32, u32) = (1, 20);
 
 impl K8s {
     /// Returns Rook's operator, if the namespace has one; a missing right to read it is an error.
-    pub(crate) async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
+    ///
+    /// `known`: name of its Deployment (`namespace/name`) in an earlier observation. The others are not read
+    /// while that one still selects the operator's pods.
+    pub(crate) async fn operator(
+        &self,
+        named_by_osds: Option<String>,
+        known: Option<&str>,
+    ) -> Result<Option<Operator>, K8sError> {
         let ours = self.namespace().to_owned();
         let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
         let (deployments, all_pods) =
             (self.kind_in::<Deployment>(&namespace), self.kind_in::<Pod>(&namespace));
         // An operator that can't be read does not count as absent: it would start the OSD meanwhile.
-        let (found, running) = tokio::try_join!(
-            deployments.list(NOT_OSDS, |found| selects_operator(&found).then_some(found)),
+        let is_it = |found: Deployment| selects_operator(&found).then_some(found);
+        let known = known.and_then(|known| known.strip_prefix(&namespace)?.strip_prefix('/'));
+        let deployment = async {
+            let named = match known {
+                Some(name) => deployments.list_where(&format!("metadata.name={name}"), is_it).await?,
+                None => Vec::new(),
+            };
+            let found = if named.is_empty() { deployments.list(NOT_NUMEROUS, is_it).await? } else { named };
+            Ok(found.into_iter().next())
+        };
+        let (deployment, running) = tokio::try_join!(
+            deployment,
             all_pods.list(PODS, |pod| (!pods::is_terminal(&pod)).then_some(pod)),
         )?;
         let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
-        let deployment = found.into_iter().next();
         let Some(deployment) = deployment.or_else(|| running.into_iter().next().map(without_deployment))
         else {
             return Ok(None);
@@ -183,8 +199,7 @@ mod tests {
         assert!((1, 20) >= HONOURS_FENCE && (1, 9) < HONOURS_FENCE);
     }
 
-    const DEPLOYMENTS: &str =
-        "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%21%3Drook-ceph-osd&limit=100";
+    const DEPLOYMENTS: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app+notin+%28rook-ceph-osd%2Crook-ceph-crashcollector%2Crook-ceph-exporter%29&limit=100";
     const PODS_OF_IT: &str =
         "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-operator&limit=100";
 
@@ -212,7 +227,25 @@ mod tests {
             on(DEPLOYMENTS, 200, list("Deployment", deployments)),
             on(PODS_OF_IT, 200, list("Pod", pods)),
         ];
-        play(script, async |k8s| k8s.operator(None).await).await.unwrap()
+        play(script, async |k8s| k8s.operator(None, None).await).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn known_operator_is_read_alone_while_it_selects_its_pods() {
+        const NAMED: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=100";
+        let named = |name: &str| deployment(name, &json!({}), "rook-ceph-operator", "rook/ceph:v1.20.6");
+        let known = Some("rook-ceph/rook-ceph-operator");
+        let pods = || on(PODS_OF_IT, 200, list("Pod", &json!([])));
+        let is_there = on(NAMED, 200, list("Deployment", &json!([named("rook-ceph-operator")])));
+        let found = play(vec![is_there, pods()], async |k8s| k8s.operator(None, known).await).await;
+        assert_eq!(found.unwrap().unwrap().name, "rook-ceph/rook-ceph-operator");
+        let script = vec![
+            on(NAMED, 200, list("Deployment", &json!([]))),
+            pods(),
+            on(DEPLOYMENTS, 200, list("Deployment", &json!([named("another")]))),
+        ];
+        let found = play(script, async |k8s| k8s.operator(None, known).await).await;
+        assert_eq!(found.unwrap().unwrap().name, "rook-ceph/another");
     }
 
     #[tokio::test]
