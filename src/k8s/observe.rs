@@ -118,9 +118,10 @@ impl K8s {
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        let (local_volumes, SeenPvcs { pvcs, volumes, rotating }) =
+        let (local_volumes, SeenPvcs { pvcs, volumes, rotating, rotations }) =
             tokio::try_join!(self.local_volumes(&kube), self.on_pvcs(&kube, in_progress, kept))?;
-        (kube.local_volumes, kube.pvcs, kube.rotating) = (local_volumes.into(), pvcs.into(), rotating);
+        (kube.local_volumes, kube.pvcs) = (local_volumes.into(), pvcs.into());
+        (kube.rotating, kube.rotations) = (rotating, rotations);
         Ok((kube, volumes))
     }
 
@@ -307,6 +308,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         local_volumes: Shared::default(),
         pvcs: Shared::default(),
         rotating: BTreeSet::new(),
+        rotations: BTreeMap::new(),
     };
     (kube, notes)
 }

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
+use crate::domain::device_set::{METADATA, WAL};
 use crate::domain::expect;
 use crate::domain::ledger::RecordedPvc;
-use crate::domain::observation::{BoundVolume, Daemon, Kube, OnPvcs, Pvc};
+use crate::domain::observation::{BoundVolume, Daemon, Kube, OnPvcs, Pvc, Rotation};
 use crate::domain::osd::OsdId;
 use crate::domain::osd::pvc::PerPvc;
+use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::local_volumes;
@@ -39,6 +41,8 @@ pub(super) struct SeenPvcs {
     pub(super) volumes: Volumes,
     /// OSDs whose encryption keys Rook is rotating.
     pub(super) rotating: BTreeSet<OsdId>,
+    /// CronJobs that rotate the keys of OSDs.
+    pub(super) rotations: BTreeMap<OsdId, Rotation>,
 }
 
 impl K8s {
@@ -59,8 +63,10 @@ impl K8s {
         let is_encrypted = |daemon: &Daemon| daemon.on_pvcs.is_some() && daemon.opens_encryption;
         let has_keys = kube.daemons.values().any(is_encrypted);
         let rotating = async { if has_keys { self.rotations_running().await } else { Ok(BTreeSet::new()) } };
+        let gets_part = kube.daemons.values().any(|daemon| may_get_part(daemon, &kube.declaration));
+        let rotations = async { if gets_part { self.rotations().await } else { Ok(BTreeMap::new()) } };
         let claims = self.kind::<PersistentVolumeClaim>();
-        let (pvcs, rotating) = tokio::try_join!(claims.list("", Some), rotating)?;
+        let (pvcs, rotating, rotations) = tokio::try_join!(claims.list("", Some), rotating, rotations)?;
         let of_others = pvcs_of_others(kube, in_progress);
         let is_kept = |pvc: &PersistentVolumeClaim| {
             pvc.metadata.name.as_deref().is_some_and(|name| of_others.contains(name))
@@ -74,7 +80,7 @@ impl K8s {
         }
         volumes.extend(self.volumes(&to_read).await?);
         let pvcs = pvcs.iter().map(|pvc| named(pvc, &volumes)).collect();
-        Ok(SeenPvcs { pvcs, volumes, rotating })
+        Ok(SeenPvcs { pvcs, volumes, rotating, rotations })
     }
 
     /// Reads the PersistentVolumes of these names.
@@ -118,6 +124,14 @@ impl K8s {
         let volumes = volume.map(|volume| bound(&volume)).map(|bound| (bound.name.clone(), bound));
         Ok(Some(named(&pvc, &volumes.into_iter().collect()).1))
     }
+}
+
+/// Returns whether an encrypted OSD lacks a database or a log that some device set declares.
+fn may_get_part(daemon: &Daemon, declared: &Declaration) -> bool {
+    let has_template = |template: &str| declared.storage.sets.iter().any(|set| set.has_template(template));
+    let lacks_part =
+        |on: &OnPvcs| (on.db.is_none() && has_template(METADATA)) || (on.wal.is_none() && has_template(WAL));
+    daemon.opens_encryption && daemon.on_pvcs.as_ref().is_some_and(lacks_part)
 }
 
 /// Returns the PVCs of OSDs that are not in progress.

@@ -65,6 +65,9 @@ pub(super) fn class_of(
     if let Some(kms) = kms_of(on, set, seen) {
         return Err(PvcRefusal::KeyInKms { kms, set: set.name.clone() }.into());
     }
+    if kind.is_encrypted() && set.encrypted && is_rotated_without(osd, on, &differs, seen) {
+        return Err(PvcRefusal::OldRotation { osd }.into());
+    }
     Ok(Class::Mismatched(Mismatch { format: kind, differs }))
 }
 
@@ -75,6 +78,18 @@ fn kms_of(on: &OnPvcs, set: &DeviceSet, seen: &Observation) -> Option<String> {
     let declared = seen.kube.declaration.kms.clone();
     let found = || on.key_in_kms.then(|| "a key management service".to_owned());
     declared.or_else(found).filter(|_| set.encrypted)
+}
+
+/// Returns whether a CronJob rotates the key of an OSD without a device that the OSD gets.
+///
+/// The key of the data opens the new database and log, too. A rotation replaces that key in the headers of
+/// the devices in its arguments only: the others could not be opened any more.
+fn is_rotated_without(osd: OsdId, on: &OnPvcs, differs: &BTreeSet<Difference>, seen: &Observation) -> bool {
+    let Some(rotation) = seen.kube.rotations.get(&osd) else { return false };
+    let gets = |is_it: fn(&Difference) -> bool| differs.iter().any(is_it);
+    let gets_db = on.db.is_none() && gets(|one| matches!(one, Difference::DatabaseOnPvc(_)));
+    let gets_wal = on.wal.is_none() && gets(|one| matches!(one, Difference::LogOnPvc(_)));
+    (gets_db && !rotation.db) || (gets_wal && !rotation.wal)
 }
 
 /// Returns whether an OSD has its database or its log on another device than its data.

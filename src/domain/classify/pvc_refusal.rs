@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::osd::OsdId;
+
 /// Reason why an OSD on a PersistentVolumeClaim is not migrated.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
@@ -67,6 +69,11 @@ pub enum PvcRefusal {
         /// device set of the OSD
         set: String,
     },
+    /// Encrypted OSD that is to get a database or a log, and whose key a CronJob rotates without that device.
+    OldRotation {
+        /// OSD
+        osd: OsdId,
+    },
 }
 
 impl fmt::Display for PvcRefusal {
@@ -127,6 +134,16 @@ impl fmt::Display for PvcRefusal {
                  `{set}` to Rook's own migration (spec.storage.migration), or declare `encrypted: false`: kubectl \
                  -n NAMESPACE edit cephcluster CEPHCLUSTER"
             ),
+            Self::OldRotation { osd } => old_rotation(*osd, f),
         }
     }
+}
+
+fn old_rotation(OsdId(id): OsdId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "Rook's CronJob rook-ceph-osd-key-rotation-{id} rotates the encryption key without the database or log that \
+         the OSD is to get: after it, no key would open that device. Delete it, and Rook creates another one when it \
+         reconciles: kubectl -n NAMESPACE delete cronjob rook-ceph-osd-key-rotation-{id}"
+    )
 }

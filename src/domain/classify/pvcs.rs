@@ -71,7 +71,8 @@ impl OfSet<'_> {
             | PvcRefusal::PvcOnePod { .. }
             | PvcRefusal::LvmOnPvc { .. }
             | PvcRefusal::NoDatabasePvc { .. }
-            | PvcRefusal::KeyInKms { .. }) => why,
+            | PvcRefusal::KeyInKms { .. }
+            | PvcRefusal::OldRotation { .. }) => why,
         })?;
         if let Some(osd) = self.other_user(name) {
             return Err(refused(&format!("PVC {name} belongs to {osd}")));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::ambiguity::Ambiguity;
-use super::pvc::{OnPvcs, Pvc};
+use super::pvc::{OnPvcs, Pvc, Rotation};
 use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
 use crate::domain::inventory::InventoryReport;
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
@@ -86,6 +86,9 @@ pub struct Kube {
     pub pvcs: Shared<BTreeMap<String, Pvc>>,
     /// OSDs whose encryption keys Rook is rotating. Asked only if an OSD on a PVC is encrypted.
     pub rotating: BTreeSet<OsdId>,
+    /// CronJobs of Rook that rotate the keys of OSDs. Asked only if an encrypted OSD may get a database or a
+    /// log.
+    pub rotations: BTreeMap<OsdId, Rotation>,
 }
 
 /// A running Job that prepares OSDs for Rook.

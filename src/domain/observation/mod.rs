@@ -22,7 +22,7 @@ pub use kubernetes::{
     Operator, OsdPdb, Pod, RookPrepare, Runner,
 };
 pub use listed::{Listed, on_one_pvc};
-pub use pvc::{BoundVolume, OnPvcs, Pvc};
+pub use pvc::{BoundVolume, OnPvcs, Pvc, Rotation};
 
 use chrono::{DateTime, Utc};
 

@@ -22,6 +22,7 @@ impl Kube {
             local_volumes: earlier.local_volumes,
             pvcs: earlier.pvcs,
             rotating: earlier.rotating,
+            rotations: earlier.rotations,
             rook_prepares: earlier.rook_prepares,
             skipped: earlier.skipped,
             ..kube

@@ -58,3 +58,12 @@ pub struct BoundVolume {
     /// Nodes that it can be used on, by their names or host names; `None` if it names none.
     pub nodes: Option<BTreeSet<String>>,
 }
+
+/// Devices whose key a CronJob of Rook rotates, in addition to that of the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rotation {
+    /// The database.
+    pub db: bool,
+    /// The log.
+    pub wal: bool,
+}

@@ -171,7 +171,8 @@ fn pvc(refusal: &PvcRefusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | PvcRefusal::SetUnclear { .. }
         | PvcRefusal::NoDatabasePvc { .. }
         | PvcRefusal::LvmOnPvc { .. }
-        | PvcRefusal::KeyInKms { .. }) => write!(f, "{refusal}"),
+        | PvcRefusal::KeyInKms { .. }
+        | PvcRefusal::OldRotation { .. }) => write!(f, "{refusal}"),
     }
 }
 

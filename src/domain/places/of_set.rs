@@ -169,7 +169,8 @@ impl<'a> OfSet<'a> {
             | PvcRefusal::SetUnclear { .. }
             | PvcRefusal::NoDatabasePvc { .. }
             | PvcRefusal::LvmOnPvc { .. }
-            | PvcRefusal::KeyInKms { .. } => Obstacle::Pvc(refusal),
+            | PvcRefusal::KeyInKms { .. }
+            | PvcRefusal::OldRotation { .. } => Obstacle::Pvc(refusal),
         }
     }
 

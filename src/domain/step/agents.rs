@@ -137,18 +137,6 @@ impl<'a> Step<'a> {
         (!is_ready).then(|| gate::Reason::NodeNotReady { node: node.clone() }.to_string())
     }
 
-    /// Returns a wait if the OSD is stopped, and its agents can't run on their node, which is not Ready.
-    ///
-    /// Only a PersistentVolume that can be attached to another node needs this: the attempts would fail, and
-    /// no agent may run elsewhere, because the issued fsids are on the disk of the recorded node.
-    fn waits_for_node(&self) -> Option<Wait> {
-        let (record, node) = (self.record, &self.record.node);
-        let is_ready = self.view.node(node).is_some_and(|node| node.ready);
-        let is_pinned = self.view.node_of(record.osd) == Some(node);
-        let waits = record.down_since.is_some() && record.pvcs.is_some() && !is_pinned && !is_ready;
-        waits.then(|| Wait::AgentNodeLost { osd: record.osd, node: node.clone() })
-    }
-
     pub(super) fn report(&self) -> Option<&'a NodeReport> {
         phase::attempt_report(self.record, self.view.seen)
     }
@@ -166,8 +154,10 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn save_attempt(&self, task: NodeTask) -> Next {
-        let wait = self.waits_for_node().or_else(|| self.is_busy_still());
-        if let Some(wait) = wait.or_else(|| self.rests_after_failure()) {
+        if let Some(next) = self.waits_for_node() {
+            return next;
+        }
+        if let Some(wait) = self.is_busy_still().or_else(|| self.rests_after_failure()) {
             return Next::Wait(wait);
         }
         let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
@@ -329,8 +319,8 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
-        if let Some(wait) = self.waits_for_node() {
-            return Next::Wait(wait);
+        if let Some(next) = self.waits_for_node() {
+            return next;
         }
         let record = self.record;
         let declared = &self.view.seen.kube.declaration;

@@ -11,7 +11,7 @@
 //! | `down` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
-//! | `agents` | node Jobs |
+//! | `agents`, `lost_node` | node Jobs; a node that is lost |
 //! | `up` | from the new OSD to the closed record |
 //! | `watch` | time-dependent steps of an OSD that is down |
 //! | `restore`, `upmaps` | the old OSD, the place in CRUSH, upmaps lost by a purge |
@@ -30,6 +30,7 @@ mod directory;
 mod down;
 mod emptying;
 mod foreign;
+mod lost_node;
 mod marked_in;
 mod next;
 mod patience;

@@ -4,19 +4,25 @@
 //! A rotation writes to the LUKS header of the OSD's device. Source of names, labels and affinity:
 //! pkg/operator/ceph/cluster/osd/key_rotation.go, v1.13.10 to v1.20.6.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::batch::v1::CronJob;
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::domain::observation::Rotation;
 use crate::domain::osd::OsdId;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::pods;
 
-/// Label of the pods; Rook sets it in the template of the Job.
+/// Label of the CronJobs and their pods.
 const SELECTOR: &str = "app=rook-ceph-osd-key-rotation";
 /// Beginning of the names of CronJobs and Jobs; the id of the OSD follows.
 const NAME: &str = "rook-ceph-osd-key-rotation-";
+/// Arguments of a rotation for the devices of database and log, in its pod (spec.go and config.go, v1.11.11
+/// to v1.20.6).
+const DB: &str = "/var/lib/ceph/osd/block.db-tmp";
+const WAL: &str = "/var/lib/ceph/osd/block.wal-tmp";
 
 impl K8s {
     /// Returns the OSDs whose keys are being rotated: a pod of the rotation is on a node and has not ended.
@@ -28,6 +34,25 @@ impl K8s {
         let running = self.kind::<Pod>().list(SELECTOR, |pod| rotating(&pod)).await?;
         Ok(running.into_iter().collect())
     }
+
+    /// Returns the CronJobs that rotate the keys of OSDs, with the devices that they know of.
+    ///
+    /// Rook writes the devices into the CronJob when it reconciles. Kubernetes runs it also while Rook is
+    /// fenced.
+    pub(crate) async fn rotations(&self) -> Result<BTreeMap<OsdId, Rotation>, K8sError> {
+        let found = self.kind::<CronJob>().list(SELECTOR, |cron| rotation(&cron)).await?;
+        Ok(found.into_iter().collect())
+    }
+}
+
+/// Reads a CronJob; none if its name is not one of Rook's.
+fn rotation(cron: &CronJob) -> Option<(OsdId, Rotation)> {
+    let osd = cron.metadata.name.as_ref()?.strip_prefix(NAME)?.parse().ok().map(OsdId)?;
+    let pods = cron.spec.as_ref().and_then(|spec| spec.job_template.spec.as_ref()?.template.spec.as_ref());
+    let containers = pods.into_iter().flat_map(|pods| &pods.containers);
+    let arguments: Vec<&String> = containers.flat_map(|one| one.args.iter().flatten()).collect();
+    let has = |device: &str| arguments.iter().any(|argument| *argument == device);
+    Some((osd, Rotation { db: has(DB), wal: has(WAL) }))
 }
 
 /// Returns the OSD whose key a pod rotates; none if the pod waits for a node, or has ended.
@@ -104,6 +129,27 @@ mod tests {
         assert_eq!(read(without), Some(OsdId(3)));
         by_hand["spec"]["affinity"] = Value::Null;
         assert_eq!(read(by_hand), None);
+    }
+
+    #[tokio::test]
+    async fn cron_jobs_of_rotations_say_which_devices_they_know() {
+        let cron = |name: &str, devices: &[&str]| {
+            let arguments = [&["key-management", "rotate-key", "set1-data-0a"], devices].concat();
+            let pods = json!({"containers": [{"name": "rook-ceph-osd-key-rotation", "args": arguments}]});
+            json!({"metadata": {"name": name}, "spec": {"schedule": "@weekly",
+                "jobTemplate": {"spec": {"template": {"spec": pods}}}}})
+        };
+        let data = "/var/lib/ceph/osd/block-tmp";
+        let crons = [
+            cron("rook-ceph-osd-key-rotation-3", &[data]),
+            cron("rook-ceph-osd-key-rotation-4", &[data, DB, WAL]),
+            cron("of-a-person", &[data]),
+        ];
+        let request = "GET /apis/batch/v1/namespaces/rook-ceph/cronjobs?&labelSelector=app%3Drook-ceph-osd-key-rotation&limit=100";
+        let script = vec![on(request, 200, list(&crons))];
+        let found = play(script, async |k8s| k8s.rotations().await).await.unwrap();
+        let of = |all| Rotation { db: all, wal: all };
+        assert_eq!(found, [(OsdId(3), of(false)), (OsdId(4), of(true))].into());
     }
 
     #[tokio::test]

@@ -58,8 +58,10 @@ impl Tombstone {
         }
         let length = u32::from_le_bytes(head.get(LENGTH_AT..CHECK_AT)?.try_into().ok()?);
         let check = u64::from_le_bytes(head.get(CHECK_AT..TEXT_AT)?.try_into().ok()?);
-        let text = head.get(TEXT_AT..TEXT_END)?.get(..usize::try_from(length).ok()?)?;
-        if checksum(text) != check {
+        let rest = head.get(TEXT_AT..SECTOR)?;
+        let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        // A partition table leaves the place of the boot code as it is (sgdisk): the disk is used since.
+        if checksum(text) != check || rest.iter().any(|byte| *byte != 0) {
             return None;
         }
         serde_json::from_slice(text).ok()
@@ -104,6 +106,19 @@ mod tests {
         }
         assert_eq!(Tombstone::from_head(&sector[..100]), None);
         assert_eq!(Tombstone::from_head(&[0; SECTOR]), None);
+    }
+
+    #[test]
+    fn tombstone_below_a_partition_table_is_not_recognised() {
+        // sgdisk on a disk without a table: it writes the protective MBR, and keeps the first 440 bytes.
+        let mut sector = stone("r").to_sector().unwrap();
+        sector[446..462]
+            .copy_from_slice(&[0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        assert_eq!(Tombstone::from_head(&sector), None);
+        let mut signature = stone("r").to_sector().unwrap();
+        signature[511] = 0xaa;
+        assert_eq!(Tombstone::from_head(&signature), None);
     }
 
     #[test]

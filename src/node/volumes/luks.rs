@@ -164,11 +164,29 @@ async fn open_all(
 ) -> Result<(), NodeError> {
     for (role, pvc) in pvcs.iter() {
         let (device, name) = (host.pvc_device(role), mapping_name(pvc, role));
+        free_name(host, &name).await?;
         let change = Change::LuksOpen { device: &device, mapping: &name, key: &host.key, read_only: false };
         change.done().await.map_err(|error| of_opening(error, &pvcs.data))?;
         open.push((role, name));
     }
     Ok(())
+}
+
+/// Closes a mapping of this name whose device is gone; another one of the name is an error.
+///
+/// Rook does not close its mappings when the pod of an OSD ends. If a driver then detaches the volume and
+/// attaches it again, the volume is another device, and the mapping of the former one keeps the name.
+async fn free_name(host: &Host, name: &str) -> Result<(), NodeError> {
+    let Some(other) = Mapped::decrypting_as(host, name) else { return Ok(()) };
+    let below = other.below(host);
+    if below.is_empty() {
+        return close(name).await;
+    }
+    Err(NodeError::Refused(format!(
+        "the device-mapper device {name} lies on {}, which is not the device of this PVC. Close it on the node: \
+         cryptsetup close {name}",
+        below.join(", ")
+    )))
 }
 
 fn mapping_node(host: &Host, name: &str) -> PathBuf {
@@ -190,7 +208,7 @@ pub(crate) async fn read<T>(
     match opened(Mapped::over(host, &disk.holders)) {
         Some(open) if open.name != name => return work(&open.node).await,
         Some(_) => close(&name).await?,
-        None => {}
+        None => free_name(host, &name).await?,
     }
     let open = Change::LuksOpen { device: &disk.node, mapping: &name, key: &host.key, read_only: true };
     // Database and log have the key of the data.

@@ -33,9 +33,27 @@ impl Mapped {
     /// Returns the device of an active logical volume.
     pub(super) fn of_volume(host: &Host, lv: &Lv) -> Option<Self> {
         let uuid = format!("{}{}", lv.group_uuid, lv.uuid).replace('-', "");
+        Self::all(host).find(|mapped| mapped.uuid.strip_prefix("LVM-") == Some(uuid.as_str()))
+    }
+
+    /// Returns the mapping of this name that decrypts a device.
+    pub(super) fn decrypting_as(host: &Host, name: &str) -> Option<Self> {
+        Self::all(host).find(|mapped| mapped.name == name && mapped.is_crypt())
+    }
+
+    fn all(host: &Host) -> impl Iterator<Item = Self> {
         let entries = fs::read_dir(&host.sys_block).into_iter().flatten().filter_map(Result::ok);
-        let mut all = entries.filter_map(|entry| Self::read(host, entry.file_name().to_str()?));
-        all.find(|mapped| mapped.uuid.strip_prefix("LVM-") == Some(uuid.as_str()))
+        entries.filter_map(|entry| Self::read(host, entry.file_name().to_str()?))
+    }
+
+    /// Returns the devices that it lies on and that still exist, by their names in the kernel.
+    ///
+    /// The kernel keeps the name of a removed device while something has it open, so no other device has it.
+    pub(super) fn below(&self, host: &Host) -> Vec<String> {
+        let slaves = fs::read_dir(host.sys_block.join(&self.kernel).join("slaves"));
+        let names =
+            slaves.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter(|name| host.sys_block.join(name).exists()).collect()
     }
 
     /// Returns the devices that lie directly on a device with these holders.
@@ -114,6 +132,7 @@ mod tests {
         put("dm-3/holders/dm-7", "");
         put("dm-7/dm/name", "80dfGe-zbcx-tU97-2fNT-VOiI-ux6x-g74vRE\n");
         put("dm-7/dm/uuid", "CRYPT-LUKS2-95889c2682f146a3b2a7609a34676da4-80dfGe\n");
+        put("dm-7/slaves/dm-3", "");
         put("sda/size", "1");
         let lv = Lv {
             origin: None,
@@ -132,6 +151,11 @@ mod tests {
         let open = opened(found.above(&host)).unwrap();
         assert_eq!(open.name, lv.uuid);
         assert_eq!(opened(open.above(&host)), None);
+        assert_eq!(open.below(&host), ["dm-3"]);
+        let by_name = |name: &str| Mapped::decrypting_as(&host, name);
+        assert_eq!((by_name(&lv.uuid), by_name("metadata-neighbour")), (Some(open.clone()), None));
         assert_eq!(Mapped::of_volume(&host, &Lv { uuid: "80dfGe".into(), ..lv }), None);
+        fs::remove_dir_all(host.sys_block.join("dm-3")).unwrap();
+        assert!(open.below(&host).is_empty(), "the device is gone");
     }
 }

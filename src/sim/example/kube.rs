@@ -50,6 +50,7 @@ pub(super) fn kube() -> Kube {
         local_volumes: Shared::default(),
         pvcs: Shared::default(),
         rotating: BTreeSet::new(),
+        rotations: BTreeMap::new(),
         keys: BTreeMap::new(),
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),

@@ -8,6 +8,8 @@ PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 # Granted, and never used in this lab, or only with --full; each with its reason.
 UNSEEN = {
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "needed only if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
+    ("osd-migrate", "list", "batch", "cronjobs"): "needed only if an encrypted OSD on a PVC may get a database or a log",
+    ("osd-migrate-preflight", "list", "batch", "cronjobs"): "the same",
     ("osd-migrate-preflight", "list", "", "persistentvolumeclaims"): "needed only if an OSD is on a PVC",
     ("osd-migrate-preflight", "get", "", "persistentvolumes"): "needed only if an OSD is on a PVC",
     ("osd-migrate-preflight", "list", "", "persistentvolumes"): "needed only if many OSDs are on PVCs, or a run's inventory of disks exists",

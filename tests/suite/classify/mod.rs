@@ -7,3 +7,4 @@ mod lvm_on_pvc;
 mod on_pvc;
 mod plan_on_pvc;
 mod refused;
+mod rotation;

@@ -10,7 +10,7 @@ use super::ask::{RAW, class_of, not_built, refused};
 use crate::support::build::{World, bound_pvc, node_of};
 
 const PVC: &str = "set1-data-0abc";
-const DB_PVC: &str = "set1-metadata-0b";
+pub(super) const DB_PVC: &str = "set1-metadata-0b";
 
 /// Puts the raw OSD on a bound PVC of a set that declares what the OSD is.
 pub(super) fn on_pvc(w: &mut World) {
@@ -116,7 +116,7 @@ fn with_database_pvc(w: &mut World) -> &mut Pvc {
 }
 
 /// Declares the template for databases, and adds the PVC of the OSD, which has no database yet.
-fn to_get_database(w: &mut World) -> &mut Pvc {
+pub(super) fn to_get_database(w: &mut World) -> &mut Pvc {
     on_pvc(w);
     set(w).templates.push("metadata".to_owned());
     with_database_pvc(w)

@@ -218,6 +218,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::OnPvc(no_database_pvc(Some("0"))),
         Refusal::OnPvc(no_database_pvc(None)),
         Refusal::OnPvc(PvcRefusal::KeyInKms { kms: text("vault"), set: text("set1") }),
+        Refusal::OnPvc(PvcRefusal::OldRotation { osd: OSD }),
     ]
 }
 

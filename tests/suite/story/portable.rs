@@ -9,6 +9,7 @@ use osd_migrate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::run::End;
 use osd_migrate::sim::ports::{Call, Side};
 use osd_migrate::sim::{Happening, PvcChange, World, example};
 
@@ -122,12 +123,23 @@ fn stopped_portable_osd_waits_for_the_node_of_its_agents() {
     play.sim.borrow_mut().add_fault(Rc::new(move |world, _| {
         let is_lost = world.kube.nodes.get(&back).is_some_and(|node| !node.ready);
         let what = is_lost.then(|| Happening::PowerBack(back.clone()));
-        what.into_iter().map(|what| (TimeDelta::hours(3), what)).collect()
+        what.into_iter().map(|what| (TimeDelta::minutes(45), what)).collect()
     }));
     assert_eq!(play.run(), Play::finished());
     is_migrated(&play);
     let nodes = rebuilt_on(&play);
     assert!(nodes.len() > 1 && nodes.iter().all(|on| *on == node), "{nodes:?}");
+}
+
+#[test]
+fn stopped_portable_osd_is_quarantined_if_its_node_is_lost() {
+    let play = portable();
+    let node = first_node();
+    let destroyed = |world: &World| world.issued.values().any(|issued| !issued.is_empty());
+    once(&play, destroyed, move |_| Happening::PowerLost(node.clone()));
+    let end = play.run();
+    let Some(Ok(End::Finished(summary))) = end else { panic!("{end:?}") };
+    assert!(matches!(summary.quarantined.as_slice(), [(OSD, _)]), "{summary:?}");
 }
 
 #[test]

@@ -149,6 +149,7 @@ pub(crate) fn observation() -> Observation {
             local_volumes: Shared::default(),
             pvcs: Shared::default(),
             rotating: BTreeSet::new(),
+            rotations: BTreeMap::new(),
         },
     }
 }
