@@ -58,12 +58,18 @@ impl K8s {
     }
 }
 
-/// Reads a Job; none if it has ended, is being deleted or is suspended.
+/// Reads a Job; none if it has ended, or is being deleted or is suspended and has no pod any more.
 pub(super) fn running_job(job: &Job) -> Option<RunningJob> {
-    let running = job_state::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
-    let suspended = job.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
+    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let stays = !is_suspended && job.metadata.deletion_timestamp.is_none();
+    // A pod works on until its grace period is over, or until its node answers again.
+    let has_pods = job
+        .status
+        .as_ref()
+        .is_some_and(|status| [status.active, status.terminating].into_iter().flatten().any(|pods| pods > 0));
+    let is_running = job_state::ended(job).is_none() && (stays || has_pods);
     let of_pods = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    (running && !suspended).then(|| RunningJob {
+    is_running.then(|| RunningJob {
         name: job.metadata.name.clone().unwrap_or_default(),
         selector: of_pods.and_then(|pods| pods.node_selector.clone()).unwrap_or_default(),
         migrates: of_pods.is_some_and(migrates),
@@ -172,6 +178,21 @@ mod tests {
         let is_running = |status: Value| job(&json!({"containers": []}), &status).is_some();
         assert!(is_running(json!({"active": 1})));
         assert!(!is_running(json!({"conditions": [{"type": "Complete", "status": "True"}]})));
+    }
+
+    #[test]
+    fn prepare_job_that_is_deleted_counts_while_it_has_a_pod() {
+        let is_running = |status: Value| {
+            let times = json!({"name": "a", "deletionTimestamp": "2026-11-29T12:00:00Z"});
+            let spec = json!({"template": {"spec": {"containers": []}}});
+            let deleted = json!({"metadata": times, "spec": spec, "status": status});
+            let suspended = json!({"metadata": {"name": "a"}, "status": status,
+                "spec": {"suspend": true, "template": {"spec": {"containers": []}}}});
+            [deleted, suspended].map(|job| running_job(&serde_json::from_value(job).unwrap()).is_some())
+        };
+        assert_eq!(is_running(json!({"active": 1})), [true, true]);
+        assert_eq!(is_running(json!({"active": 0, "terminating": 1})), [true, true]);
+        assert_eq!(is_running(json!({})), [false, false]);
     }
 
     #[test]

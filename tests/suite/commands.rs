@@ -18,10 +18,11 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 28] = [
+const OF_OTHERS: [&str; 29] = [
     "--all-containers",
     "--as",
     "--block",
+    "--cascade",
     "--crush-location",
     "--dmcrypt",
     "--follow",

@@ -51,6 +51,15 @@ impl OfSet<'_> {
             template: template.to_owned(),
             why: why.to_owned(),
         };
+        // By such an id, Rook finds the PVC of the data for each template (`createDeviceSetPVC`, v1.20.6).
+        if pvcs.get(data).is_some_and(|pvc| pvc.template.is_none()) {
+            let id = format!("{}-{}", set.replace('.', "-"), self.set.data_template());
+            return Err(refused(&format!(
+                "the label ceph.rook.io/DeviceSetPVCId of PVC {data} names no template (Rook 1.3 and older). Set it: \
+                 kubectl -n NAMESPACE label pvc {data} --overwrite ceph.rook.io/DeviceSetPVCId={id}-{}",
+                index.map_or("INDEX", String::as_str)
+            )));
+        }
         let is_it = |pvc: &Pvc| {
             pvc.set.as_ref() == Some(set)
                 && pvc.index.as_ref() == index

@@ -169,6 +169,8 @@ fn recorded(pvcs: &PerPvc<String>, view: View<'_>) -> Option<PerPvc<RecordedPvc>
 
 /// Returns the id of the new OSD: that of a destroyed OSD of the set on this host whose PVC is gone, else the
 /// lowest unused one.
+///
+/// The new OSD keeps the device class of the slot, so a set that declares another class does not get it.
 fn id_for<'a>(available: &AvailablePvcs, host: Option<&String>, view: View<'a>) -> (OsdId, Option<&'a Slot>) {
     let set_of = |pvc: &String| view.seen.kube.pvcs.get(pvc)?.set.as_ref();
     let set = set_of(&available.pvcs.data);
@@ -182,9 +184,13 @@ fn id_for<'a>(available: &AvailablePvcs, host: Option<&String>, view: View<'a>) 
     let is_left = |osd: &OsdId, slot: &Slot| {
         let at_home = slot.crush.as_ref().is_some_and(|item| item.host() == host);
         let is_idle = |daemon: &Daemon| daemon.managed_externally.is_none() && daemon.pods.is_empty();
+        let kept = slot.crush.as_ref().and_then(|item| item.device_class.as_ref());
+        let fits =
+            available.device_class.as_ref().is_none_or(|declared| kept.is_none_or(|kept| kept == declared));
         slot.state == SlotState::Destroyed
             && !slot.up
             && at_home
+            && fits
             && view.daemon(*osd).is_some_and(|daemon| is_idle(daemon) && is_of_set(daemon))
             && !view.ledger.records.contains_key(osd)
     };

@@ -152,9 +152,12 @@ impl Step<'_> {
     fn save_available(&self, report: &NodeReport, evidence: Evidence) -> Next {
         let issued = report.issued.clone();
         self.save(Saving::Proof, |record| {
-            if record.crush.weight == Weight(0) {
-                record.crush.weight = Weight::by_size(evidence.device.size_bytes);
-            }
+            let (former, size) = (record.crush.weight, evidence.device.size_bytes);
+            // The volume may have another size than that of the destroyed OSD whose id it gets.
+            record.crush.weight =
+                if former == Weight(0) { Weight::by_size(size) } else { former.following(size) };
+            record.former_weight =
+                Some(former).filter(|former| *former != Weight(0) && *former != record.crush.weight);
             record.evidence = Some(evidence);
             record.issued = issued;
             record.attempt.failures = 0;

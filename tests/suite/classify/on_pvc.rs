@@ -9,7 +9,7 @@ use osd_migrate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 use super::ask::{RAW, class_of, not_built, refused};
 use crate::support::build::{World, bound_pvc, node_of};
 
-const PVC: &str = "set1-data-0abc";
+pub(super) const PVC: &str = "set1-data-0abc";
 pub(super) const DB_PVC: &str = "set1-metadata-0b";
 
 /// Puts the raw OSD on a bound PVC of a set that declares what the OSD is.

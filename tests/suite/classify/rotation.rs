@@ -1,11 +1,24 @@
-//! Rotations of the keys of encrypted OSDs on PVCs that are to get another device.
+//! OSDs on PVCs that are to get another device, and must not yet.
 
 use osd_migrate::domain::classify::{Class, PvcRefusal, Refusal};
 use osd_migrate::domain::observation::Rotation;
 
 use super::ask::{RAW, class_of, refused};
-use super::on_pvc::{DB_PVC, set, to_get_database};
+use super::on_pvc::{DB_PVC, PVC, set, to_get_database};
 use crate::support::build::World;
+
+#[test]
+fn osd_whose_pvc_names_no_template_gets_no_database() {
+    let old_label = |w: &mut World| {
+        to_get_database(w);
+        w.seen.kube.pvcs.get_mut(PVC).unwrap().template = None;
+    };
+    let why = refused(RAW, old_label).to_string();
+    assert!(
+        why.contains("label pvc set1-data-0abc --overwrite ceph.rook.io/DeviceSetPVCId=set1-data-0"),
+        "{why}"
+    );
+}
 
 #[test]
 fn encrypted_osd_gets_no_part_that_a_rotation_leaves_out() {

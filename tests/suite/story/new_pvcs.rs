@@ -9,7 +9,7 @@ use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::next::Summary;
-use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::osd::{NodeName, OsdId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::run::End;
 use osd_migrate::sim::{Around, Happening, World, example};
@@ -172,6 +172,30 @@ fn destroyed_osd_of_a_device_set_gives_its_id_to_the_new_one() {
     assert!(sim.world.ceph.slots[&OsdId(1)].up && sim.world.ceph.slots.len() == 3);
     assert_eq!(closed(&sim), [OsdId(1)]);
     assert_no_leftovers(&sim);
+}
+
+#[test]
+fn new_osd_on_a_pvc_has_the_weight_of_its_volume() {
+    let mut world = example::pvc_in_place_of_a_destroyed_osd();
+    world.ceph.slots.get_mut(&OsdId(1)).unwrap().crush.as_mut().unwrap().weight = Weight(1 << 10);
+    let play = Play::over(world, 1);
+    assert_eq!(play.run(), Play::finished());
+    let sim = play.sim.borrow();
+    let slot = &sim.world.ceph.slots[&OsdId(1)];
+    let disk = sim.world.disk_of(slot.fsid.unwrap()).unwrap().0;
+    let by_size = Weight::by_size(sim.world.disks[disk].identity.size_bytes);
+    assert_eq!(slot.crush.as_ref().unwrap().weight, by_size);
+}
+
+#[test]
+fn id_of_an_osd_of_another_class_is_not_used_for_a_pvc() {
+    let mut world = example::pvc_in_place_of_a_destroyed_osd();
+    let item = world.ceph.slots.get_mut(&OsdId(1)).unwrap().crush.as_mut().unwrap();
+    item.device_class = Some("hdd".to_owned());
+    world.kube.declaration.storage.sets[0].device_class = Some("ssd".to_owned());
+    let play = Play::over(world, 1);
+    assert_eq!(play.run(), Play::finished());
+    assert_eq!(closed(&play.sim.borrow()), [NEW]);
 }
 
 #[test]
