@@ -113,9 +113,9 @@ impl EventReporter {
         self.telemetry.end(error, &self.progress, now).await;
     }
 
-    /// Returns whether this run has done or saved anything.
-    pub fn has_acted(&self) -> bool {
-        self.has_acted
+    /// Returns whether migrations were confirmed at some time of this run, also in an earlier pod of it.
+    pub fn was_confirmed(&self) -> bool {
+        self.progress.pace.confirmed
     }
 
     /// Publishes an event about the Job of osd-migrate and about the CephCluster.

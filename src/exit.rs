@@ -113,13 +113,25 @@ fn of_fence(outcome: &FenceOutcome) -> Exit {
     }
 }
 
+/// Returns whether a run that finished only needs a confirmation for the rest, which is no failure.
+///
+/// A confirmation that was removed during a run ends that run like a cancel. A run that a schedule started never
+/// fails by it: nobody waits for its migrations.
+pub fn needs_only_confirmation(summary: &Summary, was_confirmed: bool, is_scheduled: bool) -> bool {
+    summary.needs_only_confirmation() && (is_scheduled || !was_confirmed)
+}
+
 /// Returns the exit code of a run with this policy.
 ///
 /// A rehearsal of the same policy exits alike.
 pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
         Ok(End::Finished(Summary { fence: Some(outcome), .. })) => of_fence(&outcome),
-        Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
+        Ok(End::Finished(Summary { unconfirmed, quarantined, .. }))
+            if !unconfirmed.is_empty() && quarantined.is_empty() =>
+        {
+            Exit::Refused
+        }
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
             Exit::Refused
         }
@@ -174,5 +186,18 @@ mod tests {
         let failed = Summary { quarantined: one(), ..refused() };
         assert_eq!(exit(failed, &strict), Exit::SomeQuarantined);
         assert_eq!(exit(Summary { cancelled: true, ..refused() }, &strict), Exit::Refused);
+    }
+
+    #[test]
+    fn missing_confirmation_fails_only_the_run_that_lost_it() {
+        let summary = || Summary { unconfirmed: [OsdId(7)].into(), ..Summary::default() };
+        assert!(needs_only_confirmation(&summary(), false, false), "it completed, removed or reported");
+        assert!(needs_only_confirmation(&summary(), true, true), "a schedule started it");
+        assert!(!needs_only_confirmation(&summary(), true, false));
+        assert_eq!(exit(summary(), &Policy::default()), Exit::Refused);
+        // A failure takes precedence, as with a cancel.
+        let failed = Summary { quarantined: vec![(OsdId(3), "WHY".to_owned())], ..summary() };
+        assert!(!needs_only_confirmation(&failed, false, false));
+        assert_eq!(exit(failed, &Policy::default()), Exit::SomeQuarantined);
     }
 }

@@ -11,7 +11,7 @@ use crate::commands::print::print;
 use crate::domain::history::ConfirmedBy;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
-use crate::exit::{Exit, ended, not_seen};
+use crate::exit::{Exit, ended, needs_only_confirmation, not_seen};
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WokenClock};
 use crate::memory::{cpu_time, peak_kib};
@@ -60,7 +60,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     };
     ports.audience.drift(&drift.unwrap_or_default()).await;
     let end = ports.run(&policy).await;
-    let acted = ports.audience.has_acted();
+    let was_confirmed = ports.audience.was_confirmed();
     // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
         "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most, {:.1} s of CPU",
@@ -72,9 +72,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     let left_to_other = matches!(end, Ok(End::LeftToOther));
     let error = end.as_ref().err().map(ToString::to_string);
     let exit = match end {
-        // A run that is not confirmed only reports: that is not a failure. A confirmation that was removed
-        // during a run ends that run like a cancel.
-        Ok(End::Finished(summary)) if summary.needs_only_confirmation() && (own.scheduled || !acted) => {
+        Ok(End::Finished(summary)) if needs_only_confirmation(&summary, was_confirmed, own.scheduled) => {
             Exit::Finished
         }
         Ok(End::Finished(summary)) if only_new && summary.leaves_unconfirmed_new() => Exit::Refused,

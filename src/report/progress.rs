@@ -38,6 +38,7 @@ impl RunProgress {
         self.pace.began.get_or_insert(now);
         match event {
             Event::Waiting { wait, policy, ledger, seen } => {
+                self.pace.confirmed |= View { policy, ledger, seen }.is_confirmed();
                 if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {
                     self.pace.queue = Queue::of(View { policy, ledger, seen });
                     self.counted_at = Some(now);
@@ -55,6 +56,12 @@ impl RunProgress {
                 let progress = self.pace.progress(now);
                 self.stall = progress.stalled.map(|(_, osd)| stall::cause(osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
+            }
+            // Migrations and new OSDs are begun only while they are confirmed.
+            Event::Saved { osd: Some(osd), why: Saving::Record, ledger } => {
+                self.pace.confirmed |= ledger.removal(*osd).is_none();
+                self.stall = None;
+                None
             }
             Event::Saved { osd: Some(osd), why: Saving::Emptied, ledger } => {
                 self.pace.empties((*osd, ledger.removal(*osd).is_some()), now, 0, 0);

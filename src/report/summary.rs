@@ -43,7 +43,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     } else {
         write!(
             f,
-            "not confirmed: {} would be migrated; nothing was changed. To confirm: {HOW_TO_CONFIRM}",
+            "not confirmed: {} would be migrated; none of them is in progress. To confirm: {HOW_TO_CONFIRM}",
             first_names(&summary.unconfirmed, NAMED)
         )?;
     }

@@ -74,6 +74,9 @@ pub struct RunPace {
     /// Time of the first event. None in data of earlier versions.
     #[serde(default)]
     pub began: Option<DateTime<Utc>>,
+    /// Whether migrations were confirmed at some time of the run. False in data of earlier versions.
+    #[serde(default)]
+    pub confirmed: bool,
     /// OSDs that are done.
     pub done: u64,
     /// Bytes that the backfills of these OSDs moved.
