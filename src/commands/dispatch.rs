@@ -74,7 +74,7 @@ pub async fn dispatch(cli: Cli, typed: &[OsString]) -> Exit {
         Command::Retry { osds } => retry(k8s, &osds).await,
         Command::Remove(args) => remove(k8s, timeout, &args).await,
         Command::Keep(args) => keep(k8s, &args).await,
-        Command::Fence { remove } => fence(k8s, timeout, remove).await,
+        Command::Fence { remove } => fence(k8s, timeout, remove, cli.telemetry.metrics_port).await,
         Command::Follow { job } => follow(k8s, job).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,

@@ -13,6 +13,7 @@ use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
 use crate::ports::Clock;
 use crate::run::{End, Ports};
+use crate::telemetry::RunTelemetry;
 
 /// Time for which the command waits for Rook.
 ///
@@ -24,7 +25,7 @@ const ACKNOWLEDGED_WITHIN: TimeDelta = TimeDelta::minutes(30);
 ///
 /// The loop of a run does so: it has the Lease, saves before it acts, and continues what a killed process
 /// began.
-pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool) -> Exit {
+pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool, metrics_port: Option<u16>) -> Exit {
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
@@ -46,9 +47,15 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool) -> Exi
         store: Ledgers::new(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).continuing(stored, confirmation),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
+            .continuing(stored, confirmation)
+            .with_telemetry(RunTelemetry::start(&own.job_uid, metrics_port, None).await.of_fence()),
     };
-    match ports.run(&policy).await {
+    let end = ports.run(&policy).await;
+    if matches!(end, Ok(End::Finished(_))) {
+        ports.audience.end(None).await;
+    }
+    match end {
         Ok(End::LeftToOther) => {
             let what = if remove { "removed" } else { "set" };
             let why = format!(

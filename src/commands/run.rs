@@ -72,10 +72,10 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     let left_to_other = matches!(end, Ok(End::LeftToOther));
     let error = end.as_ref().err().map(ToString::to_string);
     let exit = match end {
+        Ok(End::Finished(summary)) if only_new && summary.leaves_unconfirmed_new() => Exit::Refused,
         Ok(End::Finished(summary)) if needs_only_confirmation(&summary, was_confirmed, own.scheduled) => {
             Exit::Finished
         }
-        Ok(End::Finished(summary)) if only_new && summary.leaves_unconfirmed_new() => Exit::Refused,
         end => ended(end, &policy),
     };
     // A pod that is to be tried again, or that leaves the work to another, does not end the run.

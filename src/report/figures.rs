@@ -136,7 +136,14 @@ impl Figures {
 
     /// Takes up the end of a run, which may have observed nothing but the end.
     fn of_summary(&mut self, summary: &Summary) {
+        // The summary of `fence` has only its outcome.
+        if summary.fence.is_some() {
+            return;
+        }
         self.has_ledger = true;
+        if self.changes.is_empty() && !may_leave_changes(summary) {
+            self.changes = temporary::ALL.iter().map(|one| (one.name, false)).collect();
+        }
         self.down = count(summary.down);
         self.osds.quarantined = count(summary.quarantined.len());
         self.osds.refused = count(summary.refused.len());
@@ -144,6 +151,15 @@ impl Figures {
         self.osds.in_progress = 0;
         (self.left_bytes, self.rate, self.stalled) = (0, None, false);
     }
+}
+
+/// Returns whether a finished run may leave a temporary change, which the summary does not have.
+fn may_leave_changes(summary: &Summary) -> bool {
+    !(summary.quarantined.is_empty()
+        && summary.half_way.is_empty()
+        && summary.withheld_from_rook.is_empty()
+        && summary.reshaped_by_rook.is_empty()
+        && summary.fenced_since.is_none())
 }
 
 fn count(count: usize) -> u64 {

@@ -46,6 +46,7 @@ pub struct Metrics {
     waited: Family<Label, Seconds>,
     node_jobs: Family<Label, Counter>,
     failures: Family<Label, Counter>,
+    hides_run: AtomicBool,
     shows_run: AtomicBool,
     shows_osds: AtomicBool,
 }
@@ -69,6 +70,7 @@ impl Default for Metrics {
             waited: added(&mut run, "wait", "Time for which the run waited, by code", Some(Unit::Seconds)),
             node_jobs: added(&mut run, "node_jobs", "Node Jobs that were created, by task", None),
             failures: added(&mut run, "failures", "Failures by kind; the run tries again", None),
+            hides_run: AtomicBool::new(false),
             shows_run: AtomicBool::new(false),
             shows_osds: AtomicBool::new(false),
             of_run: Registry::default(),
@@ -92,9 +94,16 @@ where
 }
 
 impl Metrics {
+    /// Leaves out the metrics of a run.
+    pub fn hide_run(&self) {
+        self.hides_run.store(true, Ordering::Relaxed);
+    }
+
     /// Takes over the present figures.
     pub fn set(&self, figures: &Figures) {
-        self.set_run(figures);
+        if !self.hides_run.load(Ordering::Relaxed) {
+            self.set_run(figures);
+        }
         if figures.has_ledger {
             self.set_osds(figures);
         }

@@ -30,6 +30,8 @@ struct Served {
     figures: Figures,
     metrics: Arc<Metrics>,
     listener: Listener,
+    /// Whether the run changed something, so that a first scrape is waited for.
+    has_acted: bool,
 }
 
 impl RunTelemetry {
@@ -61,7 +63,16 @@ impl RunTelemetry {
 
     /// Serves these metrics.
     pub fn serve(&mut self, metrics: Arc<Metrics>, listener: Listener) {
-        self.metrics = Some(Served { figures: Figures::default(), metrics, listener });
+        self.metrics = Some(Served { figures: Figures::default(), metrics, listener, has_acted: false });
+    }
+
+    /// Serves only what `fence` knows: it is no run, and must not end the alert about a run that halted.
+    #[must_use]
+    pub fn of_fence(self) -> Self {
+        if let Some(Served { metrics, .. }) = &self.metrics {
+            metrics.hide_run();
+        }
+        self
     }
 
     /// Sends the spans of a Job to this exporter.
@@ -71,7 +82,8 @@ impl RunTelemetry {
 
     /// Takes up an event, after the progress has taken it up.
     pub fn add(&mut self, event: &Event<'_>, progress: &RunProgress, now: DateTime<Utc>) {
-        if let Some(Served { figures, metrics, .. }) = &mut self.metrics {
+        if let Some(Served { figures, metrics, has_acted, .. }) = &mut self.metrics {
+            *has_acted |= matches!(event, Event::Saved { .. } | Event::Done(_));
             figures.add(event, progress, now);
             metrics.set(figures);
         }
@@ -84,7 +96,8 @@ impl RunTelemetry {
     /// Ends the telemetry of a run that ended by itself.
     ///
     /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go.
-    /// Without a scrape so far, only a run that needs a person waits: it may halt in its first iteration.
+    /// Without a scrape so far, only a run that needs a person or that changed something waits: it may end before
+    /// its first scrape, and the alerts would ask for the last values of the run before.
     ///
     /// `error` is the reason of an end without a halt that needs a person, too.
     pub async fn end(&mut self, error: Option<&str>, progress: &RunProgress, now: DateTime<Utc>) {
@@ -93,12 +106,12 @@ impl RunTelemetry {
             let began = progress.pace.began.unwrap_or(now);
             spans.failed(error, began, now).into_iter().for_each(|span| traces.send(span));
         }
-        if let Some(Served { mut figures, metrics, listener }) = self.metrics.take() {
+        if let Some(Served { mut figures, metrics, listener, has_acted }) = self.metrics.take() {
             if error.is_some() {
                 figures.halted = Some(OF_ERROR);
                 metrics.set(&figures);
             }
-            listener.scraped_once_more(figures.halted.is_some(), LAST_SCRAPE).await;
+            listener.scraped_once_more(has_acted || figures.halted.is_some(), LAST_SCRAPE).await;
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use osd_migrate::domain::next::{Halt, Summary};
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::{Halt, Saving, Summary};
 use osd_migrate::report::{Event, Figures};
 use osd_migrate::telemetry::{Listener, Metrics, RunTelemetry};
 
@@ -122,6 +123,23 @@ async fn run_that_halts_at_once_stays_for_its_first_scrape() {
     assert!(tokio::time::timeout(short, &mut ends).await.is_err(), "it ended without a scrape");
     let (scrape, ()) = tokio::join!(asked(address, "GET /metrics HTTP/1.1"), &mut ends);
     assert!(scrape.contains("\nosd_migrate_halted 1\n"), "{scrape}");
+}
+
+/// Checks that the alerts about the run before do not outlast the run that was their remedy.
+#[tokio::test]
+async fn run_that_changed_something_stays_for_its_first_scrape() {
+    let (mut telemetry, address) = serving().await;
+    let (progress, now) = (progress().take(), Play::new().sim.borrow().world.at);
+    let (ledger, nothing) = (Ledger::default(), Summary::default());
+    telemetry.add(&Event::Saved { osd: None, why: &Saving::Unfenced, ledger: &ledger }, &progress, now);
+    telemetry.add(&Event::Finished(&nothing), &progress, now);
+    let ends = telemetry.end(None, &progress, now);
+    tokio::pin!(ends);
+    let short = Duration::from_millis(100);
+    assert!(tokio::time::timeout(short, &mut ends).await.is_err(), "it ended without a scrape");
+    let (scrape, ()) = tokio::join!(asked(address, "GET /metrics HTTP/1.1"), &mut ends);
+    assert!(scrape.contains("\nosd_migrate_osds_down 0\n"), "{scrape}");
+    assert!(scrape.contains("\nosd_migrate_temporary_change{change=\"fence\"} 0\n"), "{scrape}");
 }
 
 #[tokio::test]

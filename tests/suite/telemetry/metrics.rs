@@ -7,7 +7,8 @@ use std::rc::Rc;
 use chrono::{DateTime, TimeDelta};
 
 use osd_migrate::domain::act::{Act, NodeAct};
-use osd_migrate::domain::next::Halt;
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::{FenceOutcome, Halt, Saving, Summary};
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::report::{Event, Figures};
 use osd_migrate::sim::Happening;
@@ -111,6 +112,46 @@ fn halt_before_the_ledger_is_known_says_nothing_about_osds() {
     let names: Vec<_> = all.keys().map(String::as_str).collect();
     let code = "osd_migrate_halt_info{code=\"crash-loop\"}";
     assert_eq!(names, ["osd_migrate_finished", code, "osd_migrate_halted"], "{all:?}");
+}
+
+/// Returns the series after these events of a run, or of `fence`.
+fn after(of_fence: bool, events: &[Event<'_>]) -> BTreeMap<String, f64> {
+    let (metrics, mut figures) = (Metrics::default(), Figures::default());
+    if of_fence {
+        metrics.hide_run();
+    }
+    let now = Play::new().sim.borrow().world.at;
+    for event in events {
+        figures.add(event, &progress().borrow(), now);
+        metrics.set(&figures);
+    }
+    series(&metrics.text())
+}
+
+#[test]
+fn run_that_only_finishes_says_that_no_change_is_left() {
+    let changes = |summary: &Summary| {
+        let all = after(false, &[Event::Finished(summary)]);
+        all.into_iter().filter(|(name, _)| name.contains("change=")).map(|(_, is)| is).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(&Summary::default()), [0.0; 8]);
+    // The fence, the flags or the operator may be as the run before left them.
+    let quarantined = vec![(BY_HAND, "WHY".to_owned())];
+    assert!(changes(&Summary { quarantined, ..Summary::default() }).is_empty());
+    let withheld_from_rook = [BY_HAND].into();
+    assert!(changes(&Summary { withheld_from_rook, ..Summary::default() }).is_empty());
+}
+
+#[test]
+fn fence_serves_changes_and_no_end_of_a_run() {
+    let (ledger, why) = (Ledger::default(), Saving::Unfenced);
+    let saved = Event::Saved { osd: None, why: &why, ledger: &ledger };
+    let removed = Summary { fence: Some(FenceOutcome::Removed), ..Summary::default() };
+    let all = after(true, &[saved, Event::Finished(&removed)]);
+    assert_eq!(all["osd_migrate_temporary_change{change=\"fence\"}"], 0.0);
+    assert!(!all.contains_key("osd_migrate_halted"), "{all:?}");
+    // Without the ledger, it does not know that no OSD is down.
+    assert!(after(true, &[Event::Finished(&removed)]).is_empty());
 }
 
 #[test]
