@@ -9,7 +9,8 @@ pub(super) async fn start(k8s: &K8s, revision: u32) -> Exit {
     match k8s.start_run(revision).await {
         Ok(Started::Created(job)) => {
             tracing::info!(
-                "created Job {job} from CronJob {CRON_JOB}. See: kubectl -n {} logs --follow job/{job}",
+                "created Job {job} from CronJob {CRON_JOB}. See: until kubectl -n {} logs --follow job/{job}; do sleep 2; \
+                 done",
                 k8s.namespace()
             );
             Exit::Finished

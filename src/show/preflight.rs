@@ -35,7 +35,8 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
             "Migrate the legacy OSDs first, then upgrade:".to_owned(),
             "  job=osd-migrate-$(date +%s)".to_owned(),
             format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate $job"),
-            format!("  kubectl -n {namespace} logs --follow job/$job"),
+            // kubectl reads no log before the pod has started.
+            format!("  until kubectl -n {namespace} logs --follow job/$job; do sleep 2; done"),
         ]);
     }
     if !found.passes() {

@@ -261,3 +261,33 @@ fn style_page_is_short() {
     assert!(read("STYLE.md").lines().count() <= 120);
     assert!(read("README.md").lines().count() <= 110);
 }
+
+/// Checks that the lines that start a run can be pasted: kubectl reads no log before the pod has started.
+#[test]
+fn pasted_lines_follow_a_log_once_its_pod_has_started() {
+    let files = [
+        "charts/osd-migrate/templates/NOTES.txt",
+        "charts/osd-migrate/templates/cronjob.yaml",
+        "job/cronjob.yaml",
+        "docs/guides/run.md",
+        "docs/reference/messages.md",
+        "src/commands/start.rs",
+        "src/show/preflight.rs",
+    ];
+    for file in files {
+        let text = read(file);
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("logs --follow")).collect();
+        assert!(!lines.is_empty(), "{file}");
+        assert!(lines.iter().all(|line| line.contains("until kubectl")), "{file}: {lines:?}");
+    }
+}
+
+/// Checks that nobody is sent to the oldest pod of a Job that has ended.
+#[test]
+fn logs_of_an_ended_job_are_those_of_all_its_pods() {
+    for file in ["charts/osd-migrate/files/alerts.yaml", "docs/guides/recover-by-hand.md"] {
+        let text = read(file);
+        assert!(text.contains("logs --prefix --tail=20 -l batch.kubernetes.io/job-name="), "{file}");
+        assert!(!text.contains("logs job/") && !text.contains("--tail=5 job/"), "{file}");
+    }
+}
