@@ -41,7 +41,21 @@ const OF_EXAMPLES: &str = "-n rook-ceph";
 const OPERATOR_OF_EXAMPLES: &str = " scale deployment rook-ceph-operator";
 
 /// Beginnings of commands that reach a cluster.
-const REACHING: [&str; 4] = ["kubectl -n ", "kubectl get ", "kubectl describe ", "osd-migrate -n "];
+///
+/// A command about a node has no namespace, and would be typed for the node of another cluster.
+const REACHING: [&str; 11] = [
+    "kubectl -n ",
+    "kubectl apply ",
+    "kubectl auth ",
+    "kubectl delete ",
+    "kubectl describe ",
+    "kubectl drain ",
+    "kubectl get ",
+    "kubectl logs ",
+    "kubectl taint ",
+    "kubectl uncordon ",
+    "osd-migrate -n ",
+];
 
 /// Words of Helm's commands after which osd-migrate is the name of a release.
 const OF_HELM: [&str; 4] = ["install ", "uninstall ", "upgrade ", "rollback "];

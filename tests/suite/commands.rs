@@ -5,8 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser};
+use regex::Regex;
 
 use osd_migrate::cli::Cli;
+use osd_migrate::domain::commands::Names;
 use osd_migrate::k8s::CRON_JOB;
 
 use crate::pages::pages;
@@ -336,4 +338,25 @@ fn kubectl_commands_in_pages_name_the_namespace() {
     }
     assert!(without.is_empty(), "{without:#?}");
     assert!(count > 120, "{count}");
+}
+
+/// Verbs of kubectl that reach no cluster, and words after its name in a sentence.
+const OF_NO_CLUSTER: [&str; 4] = ["config", "gets", "plugin", "reads"];
+
+#[test]
+fn commands_of_kubectl_in_messages_keep_the_context() {
+    let page = read("docs/reference/messages.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = Regex::new("kubectl ([a-z][a-z-]*) ").unwrap();
+    let verbs: BTreeSet<String> = texts()
+        .into_iter()
+        .map(|(_, text)| text)
+        .chain([page])
+        .flat_map(|text| command.captures_iter(&text).map(|one| one[1].to_owned()).collect::<Vec<_>>())
+        .filter(|verb| !OF_NO_CLUSTER.contains(&verb.as_str()))
+        .collect();
+    assert!(verbs.contains("taint") && verbs.len() > 6, "{verbs:?}");
+    let names = Names { access: "--context lab".to_owned(), ..Names::default() };
+    for verb in verbs {
+        assert_eq!(names.complete(&format!("kubectl {verb} x")), format!("kubectl --context lab {verb} x"));
+    }
 }
