@@ -67,7 +67,8 @@ impl ClusterStatusWriter {
         }
     }
 
-    async fn restore(&mut self, now: DateTime<Utc>) {
+    /// Restores the former status, unless that is done.
+    pub async fn restore(&mut self, now: DateTime<Utc>) {
         if !self.restores {
             return;
         }

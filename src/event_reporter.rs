@@ -109,6 +109,10 @@ impl EventReporter {
             let text = self.k8s.names().complete(error);
             self.store_status(Said::of(&Event::Blind(&text), &text, now, now)).await;
             self.publish(&halted(&text), now).await;
+            // No event follows, and no run may follow for days.
+            if let Some(writer) = &mut self.cluster_status {
+                writer.restore(now).await;
+            }
         }
         self.telemetry.end(error, &self.progress, now).await;
     }
@@ -292,5 +296,34 @@ fn is_warning(event: &Event<'_>) -> bool {
         Event::Conflict | Event::Done(_) | Event::Waiting { .. } | Event::Lease(_) | Event::Finished(_) => {
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::k8s::wire::{CLUSTERS, cluster, list, on, play_shared};
+
+    /// Checks the requests: the second list is that of the restore.
+    #[tokio::test]
+    async fn end_by_an_error_restores_the_status_of_the_cluster() {
+        let status = "PATCH /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-status?&force=true&fieldManager=\
+                      osd-migrate application/apply-patch+yaml";
+        let script = vec![
+            on(status, 200, json!({"metadata": {"name": "osd-migrate-status"}})),
+            on(CLUSTERS, 200, list(&[])),
+            on(CLUSTERS, 200, list(&[cluster(&json!({}))])),
+        ];
+        let ends = async |k8s: Arc<K8s>| {
+            EventReporter::new(k8s, None)
+                .with_cluster_status(true)
+                .end(Some("the ledger cannot be read"))
+                .await;
+        };
+        play_shared(script, ends).await;
     }
 }
