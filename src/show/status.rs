@@ -10,6 +10,7 @@ use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Runner};
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::stage::Stage;
+use crate::domain::temporary::{self, Temporary};
 use crate::domain::units::size;
 use crate::layout::{Rows, Width};
 use crate::report::Said;
@@ -46,6 +47,15 @@ impl Status<'_> {
         let rooks = self.ledger.run.pdb.is_some().then_some("rook-ceph-osd");
         rooks.into_iter().chain(self.own_pdb.then_some("osd-migrate-drains")).collect()
     }
+
+    /// Returns the temporary changes that may be in place.
+    fn temporary_changes(&self) -> impl Iterator<Item = &'static Temporary> {
+        temporary::ALL.iter().filter(|one| (one.is_saved)(self.ledger))
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.runner.is_some_and(|runner| runner.is_alive)
+    }
 }
 
 /// Returns the status in words, with tables of this width.
@@ -81,10 +91,23 @@ pub fn status_text(status: &Status<'_>, width: Width) -> String {
         let pdbs = pdbs.join(", ");
         parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {pdbs})"));
     }
+    parts.extend(changes_line(status));
     parts.extend(disks::nodes_text(ledger, status.now, width));
     parts.extend(status.control.map(|control| standing(control, status.now)));
     parts.extend(status.said.map(|said| said_line(said, status)));
     parts.join("\n")
+}
+
+/// Returns the line about the temporary changes that may be in place, by the names that metrics have.
+fn changes_line(status: &Status<'_>) -> Option<String> {
+    let changes: Vec<_> =
+        status.temporary_changes().map(|one| format!("{} ({})", one.name, one.what)).collect();
+    let restored = if status.is_at_work() {
+        "The run restores what no OSD needs any more".to_owned()
+    } else {
+        format!("The next run restores what no OSD needs any more: {RUN_AGAIN}")
+    };
+    (!changes.is_empty()).then(|| format!("Temporary changes: {}. {restored}", changes.join(", ")))
 }
 
 /// Returns the line about the run at work, or about OSDs in progress that no run works on.
@@ -117,7 +140,7 @@ fn said_line(said: &Said, status: &Status<'_>) -> String {
     let (Said { at, since, waits, says, .. }, now) = (said, status.now);
     let ago = age(*at, now);
     match since.filter(|_| *waits) {
-        Some(since) if status.runner.is_some_and(|runner| runner.is_alive) => {
+        Some(since) if status.is_at_work() => {
             format!("Waiting for {} (as of {ago} ago): {says}", age(since, now))
         }
         Some(since) => {
@@ -147,7 +170,7 @@ pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>
              runs again: osd-migrate -n NAMESPACE resume"
         }
         (None, None) => "runs are neither paused nor cancelled: nothing was changed",
-        (Some(ControlKind::Pause), None) => "resumed: a waiting run continues within 1 s",
+        (Some(ControlKind::Pause), None) => "resumed: a waiting run continues within some seconds",
         (Some(ControlKind::Cancel), None) => {
             "resumed: a run that has not ended continues. If no run is in progress, start one: kubectl -n \
              NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)"
@@ -214,6 +237,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
         "fencedSince": fenced_since(status.ledger),
         "operator": operator,
         "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
+        "temporaryChanges": status.temporary_changes().map(|one| one.name).collect::<Vec<_>>(),
         "control": control,
         "progress": status.said.and_then(progress_json),
         "last": status.said.map(said_json),
@@ -277,4 +301,51 @@ fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<U
         other => other,
     };
     (words.to_owned(), Some(*at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_names_each_temporary_change_that_is_saved() {
+        let (names, mut ledger) = (Names::default(), Ledger::default());
+        let runner = Runner {
+            job: "m".to_owned(),
+            pod: "m-x".to_owned(),
+            renewed_at: None,
+            has_pod: true,
+            is_alive: true,
+        };
+        let of = |ledger: &Ledger, runner| {
+            let status = Status {
+                names: &names,
+                ledger,
+                control: None,
+                own_pdb: false,
+                runner,
+                requests: None,
+                said: None,
+                now: DateTime::UNIX_EPOCH,
+            };
+            (status_text(&status, Width::Unknown), status_json(&status)["temporaryChanges"].clone())
+        };
+        let (text, json) = of(&ledger, None);
+        assert!(!text.contains("Temporary changes"), "{text}");
+        assert_eq!(json, json!([]));
+        (ledger.run.bootstrap, ledger.run.fence) = (true, Some("osd-migrate-1".to_owned()));
+        let (text, json) = of(&ledger, None);
+        let line = "Temporary changes: fence (annotation of the CephCluster), bootstrap (user client.bootstrap-osd \
+                    of Ceph). The next run restores what no OSD needs any more: kubectl ";
+        assert!(text.contains(line), "{text}");
+        assert_eq!(json, json!(["fence", "bootstrap"]));
+        let (text, _) = of(&ledger, Some(&runner));
+        assert!(text.contains("The run restores what no OSD needs any more") && !text.contains("The next"));
+    }
+
+    #[test]
+    fn resumed_run_is_not_promised_within_a_second() {
+        // A pause of a run that waits takes up to 30 s.
+        assert!(control_changed(Some(ControlKind::Pause), None).ends_with("within some seconds"));
+    }
 }
