@@ -1,8 +1,8 @@
-"""Each alert of the chart fires in a real Prometheus within two minutes of its real cause, and ends with the cause.
+"""Each alert of the chart fires in a real Prometheus within four minutes of its real cause, and ends with the cause.
 
 A run whose Job is deleted while its OSD is down; the next run, whose ledger was deleted, and which halts in its first
 iteration; a disk that disappears before its OSD is rebuilt; a backfill that `ceph osd set norecover` stops. No rule is
-changed: none has `for`, and 90 s without a run are short enough. Only the intervals of Prometheus are shorter than
+changed: none has `for`, and 180 s without a run are short enough. Only the intervals of Prometheus are shorter than
 usual. The program itself calls a backfill stalled after 10 minutes without progress, so the scenario takes a quarter of
 an hour. It also writes up to 4 GiB an OSD, and prints the time left that `status` showed after a fifth of a backfill
 beside the time that the rest took.

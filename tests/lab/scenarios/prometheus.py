@@ -22,7 +22,7 @@ INTERVAL = "2s"
 # Prints the answer to a GET request. Debian's minimal system has no curl.
 GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
 # An alert is to fire within this time after its cause.
-SECONDS = 120
+SECONDS = 240
 
 
 def install():
