@@ -15,12 +15,13 @@ use crate::domain::stage::{Passed, Stage, passed};
 use crate::report::Event;
 
 /// Milestones at which a node Job starts, with its task. The first inspection is saved with the record.
-const NODE_JOBS: [(&str, &str); 5] = [
+const NODE_JOBS: [(&str, &str); 6] = [
     ("record", "inspect"),
     ("inspect", "inspect"),
     ("rebuild", "rebuild"),
     ("restore-slot", "restore-slot"),
     ("clear", "clear"),
+    ("wipe", "wipe"),
 ];
 
 /// Span of a trace.
@@ -272,4 +273,20 @@ pub fn trace_id(job: &str) -> [u8; 16] {
     let halves = id(&[job, "high"]).to_be_bytes().into_iter().chain(id(&[job, "low"]).to_be_bytes());
     bytes.iter_mut().zip(halves).for_each(|(byte, half)| *byte = half);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::inspection::NodeTask;
+
+    #[test]
+    fn node_job_of_each_task_has_a_span() {
+        let tasks =
+            [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear, NodeTask::Wipe];
+        for task in tasks {
+            let saved = Saving::Attempt { task, after: None }.code();
+            assert!(NODE_JOBS.contains(&(saved, task.code())), "{saved}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ fn text() -> String {
         changes: temporary::ALL.iter().map(|change| (change.name, true)).collect(),
         halted: Some("crash-loop"),
         node_jobs: some(
-            &[NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear]
+            &[NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear, NodeTask::Wipe]
                 .map(NodeTask::code),
         ),
         failures: some(&["observation", "act", "node-job"]),
