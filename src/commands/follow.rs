@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 
 use crate::commands::print::print_log;
 use crate::exit::{Exit, not_seen};
-use crate::k8s::{CommandJob, JobPod, JobState, K8s, K8sError};
+use crate::k8s::{CRON_JOB, CommandJob, JobPod, JobState, K8s, K8sError};
 use crate::live::{kube_failure, pause};
 
 /// Pause between two reads of the Job while there is no log to read.
@@ -218,12 +218,8 @@ impl<'a> Follower<'a> {
     }
 
     fn gives_up(&self) -> String {
-        let (name, namespace) = (&self.job.name, self.k8s.namespace());
         let why = self.trouble.as_ref().map(|(why, _)| why.as_str()).unwrap_or_default();
-        format!(
-            "no pod of Job {name} started within 2 minutes: {why}. Check the values of the chart: helm -n \
-             {namespace} get values osd-migrate"
-        )
+        not_started(self.job, self.k8s.namespace(), why)
     }
 
     /// Counts a failed read of the Job, and returns the exit code if it makes no sense to read again.
@@ -238,6 +234,15 @@ impl<'a> Follower<'a> {
         pause(PAUSE).await;
         None
     }
+}
+
+/// Returns the message about a Job whose pods do not start.
+fn not_started(job: &CommandJob, namespace: &str, why: &str) -> String {
+    let (name, release) = (&job.name, job.release.as_deref().unwrap_or(CRON_JOB));
+    format!(
+        "no pod of Job {name} started within 2 minutes: {why}. Check the values of the chart: helm -n {namespace} \
+         get values {release}"
+    )
 }
 
 /// Decides what comes next: the logs of all pods are printed, then the exit code of the last one counts.
@@ -288,6 +293,14 @@ mod tests {
         // Times with another offset are compared by their moment.
         let local = [("2026-11-29T19:00:00.5+01:00", "c"), ("2026-11-29T19:00:01.5+01:00", "e")];
         assert_eq!(printed(&[(one, "c")], &local), ["c", "e"]);
+    }
+
+    #[test]
+    fn values_to_check_are_those_of_the_release() {
+        let job = |release| CommandJob { name: "look".to_owned(), uid: String::new(), release };
+        let text = |release| not_started(&job(release), "ceph-a", "ImagePullBackOff");
+        assert!(text(Some("storage".to_owned())).ends_with("helm -n ceph-a get values storage"));
+        assert!(text(None).ends_with("helm -n ceph-a get values osd-migrate"));
     }
 
     fn pod(name: &str, has_begun: bool, exit: Option<i32>) -> JobPod {

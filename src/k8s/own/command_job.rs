@@ -4,6 +4,7 @@
 use futures_util::{AsyncBufReadExt, Stream};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DynamicObject, LogParams, PropagationPolicy};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
@@ -26,6 +27,9 @@ const TTL_OF_A_LOOK: u32 = 3600;
 
 /// Retries of a command that only looks: a person waits for it, and can type it again.
 const RETRIES_OF_A_LOOK: u32 = 1;
+
+/// Label with the name of the release, which the chart sets.
+const RELEASE: &str = "app.kubernetes.io/instance";
 
 /// Environment variable with the width of a person's terminal.
 const COLUMNS: &str = "COLUMNS";
@@ -99,6 +103,15 @@ pub struct CommandJob {
     pub name: String,
     /// uid of the Job.
     pub uid: String,
+    /// Release of Helm that the template is part of, by its label.
+    pub release: Option<String>,
+}
+
+impl CommandJob {
+    fn of(name: &str, object: ObjectMeta) -> Self {
+        let release = object.labels.and_then(|mut labels| labels.remove(RELEASE));
+        Self { name: name.to_owned(), uid: object.uid.unwrap_or_default(), release }
+    }
 }
 
 /// State of a Job and its pods.
@@ -166,13 +179,13 @@ impl K8s {
         let job = template.job(name, args, look, user.as_deref());
         let job = typed::<DynamicObject>(name, job)?;
         let created = self.untyped(&ApiResource::erase::<Job>(&())).create(name, &job).await?;
-        Ok(CommandJob { name: name.to_owned(), uid: created.metadata.uid.unwrap_or_default() })
+        Ok(CommandJob::of(name, created.metadata))
     }
 
     /// Returns the Job of this name.
     pub async fn find_command_job(&self, name: &str) -> Result<CommandJob, K8sError> {
         let job = self.kind::<Job>().get(name).await?;
-        Ok(CommandJob { name: name.to_owned(), uid: job.metadata.uid.unwrap_or_default() })
+        Ok(CommandJob::of(name, job.metadata))
     }
 
     /// Reads the state of a Job and of its pods; none if the Job was deleted.
@@ -249,7 +262,7 @@ mod tests {
     }
 
     fn look() -> CommandJob {
-        CommandJob { name: "look".to_owned(), uid: "j".to_owned() }
+        CommandJob { name: "look".to_owned(), uid: "j".to_owned(), release: None }
     }
 
     /// Creates a Job with two arguments, and returns the request.
@@ -298,6 +311,14 @@ mod tests {
         assert_eq!((&owner["uid"], &owner["controller"]), (&json!("c"), &json!(false)));
         let spec = &look["spec"];
         assert_eq!((&spec["backoffLimit"], &spec["ttlSecondsAfterFinished"]), (&json!(1), &json!(3600)));
+    }
+
+    #[tokio::test]
+    async fn command_job_knows_the_release_of_its_chart() {
+        let mut found = job(&json!([]));
+        found["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "storage"});
+        let found = play(vec![on(JOB, 200, found)], async |k8s| k8s.find_command_job("look").await);
+        assert_eq!(found.await.unwrap().release.as_deref(), Some("storage"));
     }
 
     #[tokio::test]
