@@ -115,8 +115,8 @@ fn of_fence(outcome: &FenceOutcome) -> Exit {
 
 /// Returns whether a run that finished only needs a confirmation for the rest, which is no failure.
 ///
-/// A confirmation that was removed during a run ends that run like a cancel. A run that a schedule started never
-/// fails by it: nobody waits for its migrations.
+/// A confirmation that was removed during a run ends that run like a cancel. A run that a schedule started
+/// never fails by it: nobody waits for its migrations.
 pub fn needs_only_confirmation(summary: &Summary, was_confirmed: bool, is_scheduled: bool) -> bool {
     summary.needs_only_confirmation() && (is_scheduled || !was_confirmed)
 }

@@ -8,7 +8,11 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 use super::Width;
 
 /// Programs whose commands messages contain, as their commands begin.
-const PROGRAMS: [&str; 4] = ["kubectl ", "osd-migrate -", "ceph ", "helm "];
+const PROGRAMS: [&str; 5] = ["kubectl ", "osd-migrate -", "ceph ", "helm ", LOOP];
+
+/// Beginning of a loop of the shell, and its end.
+const LOOP: &str = "until kubectl ";
+const DONE: &str = "; done";
 
 /// Text before a command in a sentence.
 const INTRODUCED: [&str; 4] = [": ", "; ", "then ", "&& "];
@@ -71,6 +75,9 @@ fn commands(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Returns the length of the command at the beginning of a text.
 fn end(text: &str) -> usize {
+    if let Some(at) = text.find(DONE).filter(|_| text.starts_with(LOOP)) {
+        return at + DONE.len();
+    }
     let ends = ENDS.iter().filter_map(|end| text.find(end));
     let is_sentence =
         |at: &usize| text.get(at + 2..).and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase);
@@ -102,6 +109,16 @@ mod tests {
         let span = "See `kubectl -n rook-ceph get pods -l x=y` and wait";
         let lines = "See\n  `kubectl -n rook-ceph get pods -l x=y`\n  and wait";
         assert_eq!(fitted(span, Width::of(40)), lines);
+    }
+
+    #[test]
+    fn loop_of_the_shell_is_not_broken() {
+        let follow = "until kubectl -n a logs --follow job/x; do sleep 2; done";
+        assert_eq!(fitted(&format!("  {follow}"), Width::of(40)), format!("  {follow}"));
+        assert_eq!(
+            fitted(&format!("created. See: {follow}"), Width::of(40)),
+            format!("created. See:\n  {follow}")
+        );
     }
 
     #[test]

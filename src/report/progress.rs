@@ -35,10 +35,9 @@ impl RunProgress {
     ///
     /// `waits`: see [`Event::waits`].
     pub fn add(&mut self, event: &Event<'_>, waits: &[Wait], now: DateTime<Utc>) -> Option<String> {
-        self.pace.began.get_or_insert(now);
+        self.note(event, now);
         match event {
             Event::Waiting { wait, policy, ledger, seen } => {
-                self.pace.confirmed |= View { policy, ledger, seen }.is_confirmed();
                 if self.counted_at.is_none_or(|at| now - at >= COUNT_AFTER) {
                     self.pace.queue = Queue::of(View { policy, ledger, seen });
                     self.counted_at = Some(now);
@@ -56,12 +55,6 @@ impl RunProgress {
                 let progress = self.pace.progress(now);
                 self.stall = progress.stalled.map(|(_, osd)| stall::cause(osd, seen));
                 backfill_text(&self.pace, &progress, self.stall.as_deref(), now)
-            }
-            // Migrations and new OSDs are begun only while they are confirmed.
-            Event::Saved { osd: Some(osd), why: Saving::Record, ledger } => {
-                self.pace.confirmed |= ledger.removal(*osd).is_none();
-                self.stall = None;
-                None
             }
             Event::Saved { osd: Some(osd), why: Saving::Emptied, ledger } => {
                 self.pace.empties((*osd, ledger.removal(*osd).is_some()), now, 0, 0);
@@ -104,6 +97,12 @@ impl RunProgress {
         }
     }
 
+    /// Notes when the run began, and whether migrations were confirmed.
+    fn note(&mut self, event: &Event<'_>, now: DateTime<Utc>) {
+        self.pace.began.get_or_insert(now);
+        self.pace.confirmed |= is_confirmed(event);
+    }
+
     /// Adds a sample if the wait is for data that moves; returns whether it is.
     #[expect(clippy::wildcard_enum_match_arm, reason = "two waits move data")]
     fn sample(&mut self, wait: &Wait, ledger: &Ledger, now: DateTime<Utc>) -> bool {
@@ -115,6 +114,17 @@ impl RunProgress {
             _ => return false,
         }
         true
+    }
+}
+
+/// Returns whether migrations are confirmed, as far as the event shows it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "two events show it")]
+fn is_confirmed(event: &Event<'_>) -> bool {
+    match event {
+        Event::Waiting { policy, ledger, seen, .. } => View { policy, ledger, seen }.is_confirmed(),
+        // Migrations and new OSDs are begun only while they are confirmed.
+        Event::Saved { osd: Some(osd), why: Saving::Record, ledger } => ledger.removal(*osd).is_none(),
+        _ => false,
     }
 }
 

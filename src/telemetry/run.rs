@@ -96,8 +96,8 @@ impl RunTelemetry {
     /// Ends the telemetry of a run that ended by itself.
     ///
     /// A Prometheus that scraped the run sees its end: a scrape comes every 30 s, and the pod is about to go.
-    /// Without a scrape so far, only a run that needs a person or that changed something waits: it may end before
-    /// its first scrape, and the alerts would ask for the last values of the run before.
+    /// Without a scrape so far, only a run that needs a person or that changed something waits: it may end
+    /// before its first scrape, and the alerts would ask for the last values of the run before.
     ///
     /// `error` is the reason of an end without a halt that needs a person, too.
     pub async fn end(&mut self, error: Option<&str>, progress: &RunProgress, now: DateTime<Utc>) {

@@ -10,9 +10,9 @@ use crate::domain::view::View;
 
 /// Consecutive starts of one Job that may make no progress.
 ///
-/// Kubernetes pauses up to ten minutes between them (`MaxJobPodFailureBackOff` of its Job controller), and a run
-/// observes for five minutes without success before it ends. Ten starts take more than an hour: a temporary
-/// fault has passed by then.
+/// Kubernetes pauses up to ten minutes between them (`MaxJobPodFailureBackOff` in its
+/// pkg/controller/job/job_controller.go), and a run observes for five minutes without success before it ends.
+/// Ten starts take more than an hour: a temporary fault has passed by then.
 pub const CRASH_LOOP: u32 = 10;
 
 /// Returns a halt if the run was started without progress so often that a person must investigate.

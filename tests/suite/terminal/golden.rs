@@ -29,7 +29,7 @@ const WIDTHS: [u16; 3] = [60, 80, 120];
 const DISK: &str = "/dev/disk/by-id/ata-SAMSUNG_MZ7LH3T8HMLT-00005_S456NY0M123456";
 
 /// Beginnings of commands, which are never broken.
-const COMMANDS: [&str; 4] = ["kubectl ", "osd-migrate ", "ceph ", "helm "];
+const COMMANDS: [&str; 5] = ["kubectl ", "osd-migrate ", "ceph ", "helm ", "until kubectl "];
 
 fn names() -> Names {
     Names { namespace: "ceph-a".to_owned(), cluster: Some("store".to_owned()), ..Names::default() }
