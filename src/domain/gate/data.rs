@@ -23,6 +23,17 @@ fn size_of(pg: &Pg, ceph: &Ceph) -> u64 {
     ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size))
 }
 
+/// Returns the gate that is open if the mgr knows as many PGs as the pools have.
+pub fn all_known(ceph: &Ceph) -> Gate {
+    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+    let known = ceph.pgs.len();
+    if known as u64 == expected {
+        Gate::Open
+    } else {
+        Gate::Unknown(Reason::StatisticsIncomplete { known, expected })
+    }
+}
+
 /// Returns the gate that is open if the statistics are complete and fresh.
 ///
 /// Fresh statistics are younger than the last change of the OSDs concerned.
@@ -30,10 +41,9 @@ fn size_of(pg: &Pg, ceph: &Ceph) -> u64 {
 /// An unchanged PG does not report again, so the epoch of the map itself says nothing (seen on 16.2.15: the
 /// statistics lag the map by up to 7 s).
 pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
-    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-    let known = ceph.pgs.len();
-    if known as u64 != expected {
-        return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
+    let known = all_known(ceph);
+    if known != Gate::Open {
+        return known;
     }
     let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
         let needed = pg.last_change(&ceph.slots);
@@ -209,7 +219,7 @@ pub fn is_filled(
     let has_all = |pg: &Pg| has_all_replicas(pg, ceph) && only_moves(pg);
     let concerned = ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || before.contains(*id));
     slot.up
-        && is_complete(ceph)
+        && all_known(ceph) == Gate::Open
         && concerned.into_iter().all(|(_, pg)| {
             let is_here = pg.up.contains(&osd);
             let has_moved = moves && !is_here && pg.up.len() as u64 >= size_of(pg, ceph);
@@ -236,12 +246,6 @@ fn pools_of(pgs: &BTreeMap<PgId, Pg>) -> impl Iterator<Item = u64> {
         let next = PgId { pool: pool.checked_add(1)?, number: 0 };
         pgs.range(next..).next().map(|(id, _)| id.pool)
     })
-}
-
-/// Returns whether the mgr knows as many PGs as the pools have.
-fn is_complete(ceph: &Ceph) -> bool {
-    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-    ceph.pgs.len() as u64 == expected
 }
 
 /// Returns the number of PGs of each pool.

@@ -4,8 +4,9 @@ use super::Reason;
 use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{has_all_replicas, state_text};
 use super::data::complete_and_fresh;
-use crate::domain::observation::{Ceph, Emptiable, Observation, Slot};
-use crate::domain::osd::OsdId;
+use crate::domain::observation::{Ceph, Emptiable, Observation, Pg, Slot};
+use crate::domain::osd::{OsdId, PgId};
+use std::collections::BTreeSet;
 
 /// Returns the gate that is open if each PG of the OSD finds another OSD, with space for it.
 pub fn emptiable(osd: OsdId, seen: &Observation) -> Gate {
@@ -37,6 +38,19 @@ pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
         }),
         complete_and_fresh(false, ceph),
     ])
+}
+
+/// States in which a PG names no OSD that it leaves, although data of it may be on that OSD.
+///
+/// While a PG peers, its acting set is where CRUSH places it now. Only then it asks the mons to let the former
+/// OSDs serve, until the new ones have the data (`pg_temp`).
+const UNPLACED: [&str; 4] = ["unknown", "stale", "peering", "activating"];
+
+/// Returns those of these PGs whose OSDs are not known now.
+pub fn peering(pgs: &BTreeSet<PgId>, ceph: &Ceph) -> BTreeSet<PgId> {
+    let is_unplaced = |pg: &Pg| UNPLACED.iter().any(|word| pg.state.contains(*word));
+    let known = |id: &&PgId| ceph.pgs.get(id).is_some_and(is_unplaced);
+    pgs.iter().filter(known).copied().collect()
 }
 
 /// Returns the gate that is open if CRUSH places no data on an emptied OSD: it is out, or has CRUSH weight 0.

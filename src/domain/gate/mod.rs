@@ -29,10 +29,10 @@ pub use clean::{
     accepted, is_clean, is_clean_state, is_only_faulty, is_whole, lacks_space, state_text, unclean_words,
 };
 pub use data::{
-    affected_by_boot, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums, pgs_of,
-    served, without_redundancy,
+    affected_by_boot, all_known, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums,
+    pgs_of, served, without_redundancy,
 };
-pub use emptied::{emptiable, emptied, safe_to_destroy};
+pub use emptied::{emptiable, emptied, peering, safe_to_destroy};
 pub use latency::commit_latency;
 pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new};

@@ -25,7 +25,7 @@ pub struct Emptying {
     /// Fewest PGs that were still on it by then. None in data of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_pgs: Option<u64>,
-    /// When it was first observed without any PG.
+    /// When it was first observed without any PG. None again if a PG is on it later.
     pub emptied_at: Option<DateTime<Utc>>,
     /// When it was first observed as down before its stop; none while it is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

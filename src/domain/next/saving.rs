@@ -35,7 +35,7 @@ pub enum Saving {
     Emptying,
     /// The OSD is marked out.
     MarkedOut,
-    /// Less data is left on an OSD that is emptied.
+    /// Less data is left on an OSD that is emptied, or PGs are on it again.
     #[strum(serialize = "emptying-progress")]
     EmptyingProgress {
         /// bytes left

@@ -207,13 +207,33 @@ impl Step<'_> {
     /// Waits until no PG needs the OSD, and gives it up if nothing moves.
     fn wait_until_empty(&self, empty: &Emptying) -> Next {
         let (osd, now) = (self.record.osd, self.view.seen.at);
-        let pgs = gate::pgs_of(osd, self.view.seen);
+        if let Some(next) = self.up_again() {
+            return next;
+        }
+        // A mgr that has just become active knows no PG, so that the OSD seems to be empty.
+        if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::all_known(&self.view.seen.ceph) {
+            return Next::Wait(Wait::Gate { osd, reason });
+        }
+        let mut pgs = gate::pgs_of(osd, self.view.seen);
+        let is_back = empty.emptied_at.is_some() && !pgs.is_empty();
+        if empty.emptied_at.is_none() {
+            pgs.extend(gate::peering(&empty.pgs, &self.view.seen.ceph));
+        }
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
         let is_blocked = elsewhere.is_some() && gate::held(self.view) == Gate::Open;
-        if let Some(next) = self.up_again().or_else(|| self.unblocked().filter(|_| !is_blocked)) {
+        if let Some(next) = self.unblocked().filter(|_| !is_blocked) {
             return next;
         }
         let bytes = self.bytes_left(&pgs);
+        let count = pgs.len() as u64;
+        if is_back {
+            return self.save(Saving::EmptyingProgress { bytes }, |record| {
+                change(record.empty.as_mut(), |empty| {
+                    (empty.emptied_at, empty.least, empty.least_pgs) =
+                        (None, Some((bytes, now)), Some(count));
+                });
+            });
+        }
         if pgs.is_empty() && empty.emptied_at.is_none() {
             return self.save(Saving::Emptied, |record| {
                 change(record.empty.as_mut(), |empty| {
@@ -226,7 +246,6 @@ impl Step<'_> {
         let is_time = (now - since).num_minutes() >= SAVED_MINUTES;
         let is_less = |now: u64, before: u64| now < before - before / 10 || (now < before && is_time);
         // Clients may write more than has moved.
-        let count = pgs.len() as u64;
         if is_less(bytes, least) || is_less(count, fewest) {
             return self.save(Saving::EmptyingProgress { bytes }, |record| {
                 change(record.empty.as_mut(), |empty| {

@@ -1,8 +1,8 @@
-//! How long an empty OSD waits for its stop before it gets its data back.
+//! When an OSD counts as empty, and how long it waits for its stop before it gets its data back.
 
 use osd_migrate::domain::observation::ControlKind;
 
-use super::emptying::{controlled, cordoned, emptied, takes_in};
+use super::emptying::{controlled, cordoned, emptied, marked_out, moved, takes_in};
 use super::*;
 
 /// Returns a world in which the OSD is empty, which took five hours.
@@ -104,4 +104,50 @@ fn preparations_of_an_empty_osd_that_goes_down_are_restored() {
     let unset = intended.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
     let cleared = unset.saved("stop-intent-cleared").saved("blocked");
     check!(cleared.minutes_later(14).plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
+
+/// Checks that statistics which name no OSD do not make an OSD count as empty.
+#[test]
+fn osd_is_empty_only_by_statistics_that_place_all_its_pgs() {
+    let failover = marked_out().with(|w| w.seen.ceph.pgs.clear());
+    check!(
+        failover.clone().plan(),
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::StatisticsIncomplete { known: 0, .. } })
+    );
+    check!(failover.minutes_later(90).plan(), Next::Wait(Wait::Gate { osd: OSD, .. }));
+    for state in ["peering", "remapped+peering", "activating+remapped", "unknown", "stale+active+clean"] {
+        let peering = marked_out().with(|w| {
+            let its: Vec<_> = w.ledger.records[&OSD].held_pgs().iter().copied().collect();
+            moved(w);
+            w.seen.ceph.pgs.get_mut(&its[0]).unwrap().state = states(state);
+        });
+        check!(
+            peering.clone().minutes_later(9).plan(),
+            Next::Save { why: Saving::EmptyingProgress { .. }, .. }
+                | Next::Wait(Wait::Emptying { pgs: 1, .. })
+        );
+        let world =
+            peering.with(|w| w.seen.ceph.pgs.values_mut().for_each(|pg| pg.state = states("active+clean")));
+        assert_eq!(word(&world.plan()), Some("emptied"));
+    }
+    // PGs of other OSDs peer all the time in a large cluster.
+    let others = marked_out().with(|w| {
+        let its = w.ledger.records[&OSD].held_pgs().clone();
+        moved(w);
+        let other = w.seen.ceph.pgs.iter_mut().find(|(id, _)| !its.contains(id)).unwrap();
+        other.1.state = states("peering");
+    });
+    assert_eq!(word(&others.plan()), Some("emptied"));
+}
+
+#[test]
+fn empty_osd_with_pgs_again_is_no_longer_empty() {
+    let before = marked_out().seen.ceph.pgs;
+    let back = emptied().minutes_later(50).with(|w| w.seen.ceph.pgs = before).saved("emptying-progress");
+    let empty = back.ledger.records[&OSD].empty.clone().unwrap();
+    let count = empty.pgs.len() as u64;
+    assert_eq!((empty.emptied_at, empty.least_pgs), (None, Some(count)));
+    // The time of a stall begins again.
+    check!(back.clone().minutes_later(59).plan(), Next::Wait(Wait::Emptying { .. }));
+    assert_eq!(word(&back.minutes_later(59).with(moved).plan()), Some("emptied"));
 }

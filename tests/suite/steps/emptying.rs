@@ -17,7 +17,7 @@ pub(super) fn proven() -> World {
 }
 
 /// Returns a world in which the OSD is marked out, and its PGs are still on it.
-fn marked_out() -> World {
+pub(super) fn marked_out() -> World {
     proven().saved("emptying").with(|w| w.slot(OSD).is_in = false).saved("marked-out")
 }
 
