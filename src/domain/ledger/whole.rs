@@ -85,7 +85,7 @@ impl Ledger {
     /// quarantined.
     pub fn retried(&self, osd: OsdId, now: DateTime<Utc>) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
-        record.quarantine = None;
+        (record.quarantine, record.closing) = (None, false);
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
         (record.blocked_since, record.retried, record.pod_restarts) = (None, true, None);
         // The time of its daemon to start begins again.

@@ -121,10 +121,11 @@ fn close_purged(view: View<'_>) -> Option<Next> {
 /// Returns whether no PG needs the dead OSD of a record, and it can be removed as requested.
 fn is_unwanted(record: &Record, request: &RemovalRequest, view: View<'_>) -> bool {
     let osd = record.osd;
-    // Quarantined as a dead OSD, it goes on when a person has requested it again.
+    // Quarantined as a dead OSD, it goes on once in each run, and when a person has requested it again.
     let is_new = |removal: &Removal| {
         let since = record.quarantine.as_ref().map(|quarantine| quarantine.since);
-        !removal.dead || request.since > since
+        let is_refused = || view.ledger.refused(osd, &view.policy.run).is_some();
+        !removal.dead || request.since > since || !is_refused()
     };
     let removable = gate::first_of([
         gate::removable(osd, request.keep_id, view.seen),

@@ -6,7 +6,9 @@ use super::Step;
 use super::emptying::{change, is_moving};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::Pg;
 use crate::domain::osd::OsdId;
+use crate::domain::temporary::marked_out;
 
 /// Minutes that an OSD without data waits at least for its stop.
 ///
@@ -26,7 +28,20 @@ impl Step<'_> {
     pub(super) fn gives_up_empty(&self) -> bool {
         let blocked = self.record.blocked_since.map(|since| (self.view.seen.at - since).num_minutes());
         let is_blocked = blocked.is_some_and(|minutes| minutes >= EMPTY_BLOCKED_MINUTES);
-        is_blocked && self.has_waited_empty() && gate::held(self.view) == Gate::Open
+        let is_late = is_blocked && self.has_waited_empty() && gate::held(self.view) == Gate::Open;
+        is_late && !self.is_dead_behind_moves()
+    }
+
+    /// Returns whether the OSD died while osd-migrate emptied it, and only data of other OSDs still moves.
+    ///
+    /// Nothing moves back to it, so it would be quarantined. Meanwhile no other OSD could be stopped either.
+    fn is_dead_behind_moves(&self) -> bool {
+        let ceph = &self.view.seen.ceph;
+        let moves = |pg: &Pg| ["backfilling", "backfill_wait"].iter().any(|word| pg.state.contains(*word));
+        self.facts.dead
+            && marked_out::is_marked_out(self.record, self.view)
+            && gate::emptied(self.record.osd, ceph) == Gate::Open
+            && ceph.pgs.values().any(moves)
     }
 
     /// Returns whether the OSD has waited for its stop, without data, as long as is reasonable.

@@ -1,7 +1,7 @@
 //! Saves of a record: its milestones, and its quarantine.
 
 use super::Step;
-use crate::domain::ledger::{Quarantine, Record};
+use crate::domain::ledger::{Quarantine, Record, RefusedStep};
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase;
 
@@ -17,9 +17,16 @@ impl Step<'_> {
         let since = self.view.seen.at;
         // A person may ask to remove what was registered last.
         let issued = phase::issued_of(self.record, self.view.seen);
-        self.save(Saving::Quarantine { why: why.clone() }, |record| {
+        let next = self.save(Saving::Quarantine { why: why.clone() }, |record| {
             record.issued = issued;
-            record.quarantine = Some(Quarantine { why, since });
-        })
+            record.quarantine = Some(Quarantine { why: why.clone(), since });
+        });
+        // Its request still stands, and the next run tries again.
+        let Next::Save { mut ledger, osd, why: saving } = next else { return next };
+        let (osd_of_record, run) = (self.record.osd, &self.view.policy.run);
+        if self.record.is_of_dead() && ledger.refused(osd_of_record, run).is_none() {
+            ledger.note_refusal(osd_of_record, run, RefusedStep::Removal, &why);
+        }
+        Next::Save { ledger, osd, why: saving }
     }
 }

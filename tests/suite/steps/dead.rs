@@ -211,7 +211,7 @@ fn stop_of_a_dead_osd_names_its_lost_node() {
 }
 
 /// Restores the data of the OSD on other OSDs.
-fn heal(w: &mut World) {
+pub(super) fn heal(w: &mut World) {
     for pg in w.seen.ceph.pgs.values_mut() {
         let free: Vec<OsdId> = (0..6).map(OsdId).filter(|osd| *osd != OSD && !pg.up.contains(osd)).collect();
         pg.up.extend(free.into_iter().take(3_usize.saturating_sub(pg.up.len())));

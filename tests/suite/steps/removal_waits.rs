@@ -9,6 +9,7 @@ use osd_migrate::domain::ledger::Strategy;
 use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use osd_migrate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest};
 
+use super::dead::heal;
 use super::removal::{dropped, emptied, proven, requested, stopped};
 use super::*;
 
@@ -216,4 +217,33 @@ fn operator_is_scaled_down_before_the_forecast_is_asked_for() {
     assert_eq!(removable(&world), [].into());
     assert_eq!(word(&world.plan()), Some("operator-scaled"));
     assert_eq!(word(&super::emptying::proven().with(with_an_old_rook).plan()), Some("operator-scaled"));
+}
+
+/// Checks the ways out of the quarantine of an OSD that died in the middle of its removal.
+#[test]
+fn osd_that_died_in_its_removal_is_removed_by_the_next_run() {
+    let down = dropped(DiskAfter::Wipe).down(OSD).reported().saved("blocked").with(heal);
+    let dead = down.minutes_later(15).saved("disk-left").minutes_later(1);
+    // Data of other OSDs moves for hours.
+    let moving = dead.with(|w| w.pg(1).state = states("active+remapped+backfilling")).saved("blocked");
+    check!(
+        moving.clone().minutes_later(900).plan(),
+        Next::Wait(Wait::Gate { reason: Reason::NotClean { .. }, .. })
+    );
+    // Something else blocks its stop.
+    let blocked = moving.with(|w| {
+        w.pg(1).state = states("active+clean");
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    let given_up = blocked.minutes_later(900).saved("not-emptied").cleaned_up(OSD);
+    let quarantined = given_up.saved("quarantine").with(|w| w.seen.ceph.health.clear());
+    assert_ne!(word(&quarantined.plan()), Some("disk-left"), "once in each run");
+    let next_run = quarantined.clone().with(|w| w.policy.run = "another".to_owned()).saved("disk-left");
+    let record = &next_run.ledger.records[&OSD];
+    assert!(record.quarantine.is_none() && !record.closing);
+    // `retry` goes on, too, and does not close the record.
+    let retried = quarantined.ledger.retried(OSD, quarantined.seen.at).unwrap();
+    assert!(!retried.records[&OSD].closing);
+    let goes_on = World { ledger: retried, ..quarantined }.saved("marked-out").saved("emptied");
+    assert_eq!(word(&goes_on.minutes_later(1).plan()), Some("stop"));
 }
