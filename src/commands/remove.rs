@@ -166,7 +166,9 @@ fn to_remove(osd: OsdId, wanted: &Wanted, ledger: &Ledger, seen: &Observation) -
     let dead = ledger.records.get(&osd).and_then(|record| record.dead_in(slot));
     let fsid = dead.map_or_else(|| fsid_of(osd, slot), Ok)?;
     let place = gate::fits_place(osd, wanted.disk, seen);
-    let gate = gate::first_of([gate::removable(osd, wanted.keep_id, seen), place]);
+    // One in quarantine has a record.
+    let removable = if dead.is_some() { gate::removable } else { gate::can_begin };
+    let gate = gate::first_of([removable(osd, wanted.keep_id, seen), place]);
     if let Gate::Shut(reason) | Gate::Unknown(reason) = gate {
         return Err(format!("{reason} [{}]", reason.code()));
     }
@@ -292,6 +294,9 @@ pub(super) mod tests {
         let mut destroyed = seen();
         destroyed.ceph.slots.get_mut(&ONE).unwrap().fsid = None;
         assert!(wrong(ONE, &destroyed).contains("ceph osd purge 1 --yes-i-really-mean-it"));
+        let mut unplaced = seen();
+        unplaced.ceph.slots.get_mut(&ONE).unwrap().crush = None;
+        assert!(wrong(ONE, &unplaced).contains("no location in CRUSH"));
         let mut gone = seen();
         gone.kube.daemons.remove(&ONE);
         let why = wrong(ONE, &gone);

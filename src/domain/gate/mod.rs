@@ -42,8 +42,8 @@ pub use precondition::precondition;
 pub use pvc::same_pvc;
 pub use reason::Reason;
 pub use removal::{
-    before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, fits_place, removable,
-    removed_together, weights_not_reset,
+    before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, can_begin, fits_place,
+    removable, removed_together, weights_not_reset,
 };
 pub use rook::{
     Fenced, can_be_fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced,

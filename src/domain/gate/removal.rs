@@ -44,6 +44,23 @@ pub fn removable(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
     Gate::Shut(Reason::NotRemovable { osd, why })
 }
 
+/// Returns the gate that is open if the removal of an OSD of this kind can be recorded, too.
+///
+/// The record stores the location in CRUSH, which is restored if the OSD is kept.
+pub fn can_begin(osd: OsdId, keep_id: bool, seen: &Observation) -> Gate {
+    let is_unplaced = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.crush.is_none());
+    let node = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
+    let host = node.map_or_else(|| "HOST".to_owned(), |node| node.0.replace('.', "-"));
+    let unplaced = || Reason::NotRemovable {
+        osd,
+        why: format!(
+            "it has no location in CRUSH. Give it one, without weight, so that no data moves: ceph osd crush add {osd} 0 \
+             host={host}"
+        ),
+    };
+    first_not_open([removable(osd, keep_id, seen), shut_if(is_unplaced, unplaced)])
+}
+
 /// Returns the OSD, and the OSDs that leave with it because their node is removed as a whole.
 ///
 /// Their data moves at the same time, so the forecast is about all of them.
@@ -56,7 +73,7 @@ pub fn removed_together(osd: OsdId, view: View<'_>) -> BTreeSet<OsdId> {
         slot.is_some()
             && view.selects_to_remove(osd)
             && view.ledger.refused(osd, &view.policy.run).is_none()
-            && removable(osd, request.keep_id, view.seen) == Gate::Open
+            && can_begin(osd, request.keep_id, view.seen) == Gate::Open
     };
     let others = of_node.filter(|(other, request)| stands(**other, request)).map(|(other, _)| *other);
     others.chain([osd]).collect()

@@ -21,6 +21,9 @@ use crate::domain::view::View;
 const NOT_ENABLED: &str =
     "this run removes no OSDs. Set the value remove.enabled of the chart, or run with --removals";
 
+/// Reason for an OSD without what its record stores.
+const NOT_OBSERVED: &str = "its Deployment, its node or its location in CRUSH is not known";
+
 /// Returns the OSDs whose removal is requested, in their order.
 ///
 /// A request for another fsid than that of the slot is void.
@@ -83,7 +86,10 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             (Gate::Open, Gate::Open) => {
                 let next = match finds_place(osd, &request, view) {
                     Gate::Unknown(reason) => without_forecast(osd, reason, view, rest),
-                    gate @ (Gate::Open | Gate::Shut(_)) => begin(osd, &request, gate, view),
+                    gate @ (Gate::Open | Gate::Shut(_)) => begin(osd, &request, gate, view).or_else(|| {
+                        rest.summary.skipped.push((osd, NOT_OBSERVED.to_owned()));
+                        None
+                    }),
                 };
                 if next.is_some() {
                     return next;
@@ -204,7 +210,7 @@ fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -
         Gate::Shut(Reason::NotRemovable { osd, why: refused.why().to_owned() })
     });
     gate::first_of([
-        gate::removable(osd, request.keep_id, view.seen),
+        gate::can_begin(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
         refused,
         own.gate_of_removal(osd),

@@ -55,7 +55,7 @@ pub(super) fn cause(osd: OsdId, view: View<'_>) -> Option<Cause> {
         return None;
     }
     let slot = view.slot(osd).filter(|slot| slot.state == SlotState::Exists)?;
-    if gate::removable(osd, false, view.seen) != Gate::Open {
+    if gate::can_begin(osd, false, view.seen) != Gate::Open {
         return None;
     }
     if is_out_for_long(slot, view) {

@@ -61,6 +61,24 @@ fn removal_without_a_forecast_holds_up_no_other() {
 }
 
 #[test]
+fn removal_without_a_crush_location_holds_up_no_other() {
+    let world = requested(DiskAfter::Wipe).with(|w| {
+        w.policy.select = [OSD, CONFORMING].into();
+        w.slot(OSD).crush = None;
+        let request = RemovalRequest::of(w.slot(CONFORMING).fsid.unwrap());
+        w.seen.kube.requests.removals.insert(CONFORMING, request);
+        w.seen.ceph.emptiable.insert(CONFORMING, Emptiable::Yes { moved_bytes: 0, fullest: None });
+    });
+    assert_eq!(removable(&world), [CONFORMING].into());
+    check!(world.clone().plan(), Next::Save { osd: Some(CONFORMING), why: Saving::Record, .. });
+    let alone = world.with(|w| drop(w.seen.kube.requests.removals.remove(&CONFORMING)));
+    check!(
+        alone.plan(),
+        Next::Finished(s) if matches!(s.refused.as_slice(), [(OSD, why)] if why.contains("ceph osd crush add osd.0 0 host=h1"))
+    );
+}
+
+#[test]
 fn flag_that_holds_up_a_removal_holds_up_no_migration() {
     let world = requested(DiskAfter::Wipe).with(|w| {
         w.policy.select.clear();
