@@ -41,15 +41,17 @@ pub(super) fn is_to_be_removed(osd: OsdId, view: View<'_>) -> bool {
     view.removal_request(osd).is_some() || unrequested::cause(osd, view).is_some()
 }
 
-/// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one.
+/// Returns whether the request still stands as recorded, for a Deployment that is still the recorded one, and
+/// the run selects the OSD.
 pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
     let request = view.seen.kube.requests.of(record.osd, record.old);
     let is_as_recorded =
         |request: &RemovalRequest| record.removal().is_some_and(|removal| removal.is_as_in(request));
     // A dead OSD that is up again is removed as one that serves, with a new record.
     let revived = record.is_of_dead() && view.is_up(record.osd);
-    let stands = passes(Guard::RequestStands, request.is_some_and(is_as_recorded))
-        || unrequested::stands(record, view);
+    let is_requested = passes(Guard::RequestStands, request.is_some_and(is_as_recorded));
+    // As the migration of an OSD that the run leaves out. The request stays, and a later run begins again.
+    let stands = (is_requested && view.selects_to_remove(record.osd)) || unrequested::stands(record, view);
     let is_same = view.daemon(record.osd).is_some_and(|daemon| {
         daemon.uid == record.deployment
             && daemon.managed_externally.is_none()

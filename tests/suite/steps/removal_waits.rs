@@ -79,6 +79,26 @@ fn removal_without_a_crush_location_holds_up_no_other() {
 }
 
 #[test]
+fn removal_of_an_osd_that_the_run_leaves_out_is_withdrawn() {
+    type Change = fn(&mut World);
+    let changes: [Change; 4] = [
+        |w| w.policy.skip = [OSD].into(),
+        |w| w.policy.select = [FILESTORE].into(),
+        |w| w.policy.hosts = ["h9".to_owned()].into(),
+        |w| w.policy.device_classes = ["none".to_owned()].into(),
+    ];
+    for change in changes {
+        assert_eq!(word(&proven(DiskAfter::Wipe).with(change).plan()), Some("withdrawn"));
+        let left_out = emptied(DiskAfter::Wipe).with(change);
+        check!(left_out.clone().plan(), Next::Do(Act::Ceph(CephAct::RestoreWeight { osd: OSD, .. })));
+        assert!(left_out.seen.kube.requests.removals.contains_key(&OSD), "the request stays");
+        // After its stop, the removal is completed.
+        let gone = stopped(DiskAfter::Wipe).with(change);
+        check!(gone.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
+    }
+}
+
+#[test]
 fn flag_that_holds_up_a_removal_holds_up_no_migration() {
     let world = requested(DiskAfter::Wipe).with(|w| {
         w.policy.select.clear();
