@@ -101,7 +101,7 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         Saving::Closing => (EventType::Normal, OSD_MIGRATED),
         Saving::Uncleared { .. } => (EventType::Warning, OSD_MIGRATED),
         Saving::Removed => (EventType::Normal, OSD_REMOVED),
-        Saving::DiskLeft { .. } => (EventType::Warning, OSD_REMOVED),
+        Saving::DiskLeft { .. } | Saving::HostLeft { .. } => (EventType::Warning, OSD_REMOVED),
         Saving::Quarantine { .. } => (EventType::Warning, OSD_QUARANTINED),
         Saving::RevertStop { .. } => (EventType::Warning, OSD_STOP_REVERTED),
         Saving::NooutLifted => (EventType::Warning, NOOUT_LIFTED),

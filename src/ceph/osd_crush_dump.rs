@@ -24,6 +24,9 @@ pub(super) struct Crush {
 /// Bucket type of a node.
 const HOST: &str = "host";
 
+/// Sign between the name of a bucket and a device class, in the name of a shadow bucket.
+const SHADOW: char = '~';
+
 /// Bucket type of OSDs themselves: the finest failure domain.
 pub(super) const FINEST: &str = "osd";
 
@@ -86,12 +89,10 @@ pub(super) fn command() -> Command {
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
     let mut answer: CrushDump = serde_json::from_slice(answer)?;
+    let taken = taken(&answer);
     // Shadow trees contain the OSDs of one device class a second time: `default~hdd`.
-    answer.buckets.retain(|bucket| !bucket.name.contains('~'));
-    let is_taken = |bucket: &Bucket| {
-        let mut steps = answer.rules.iter().flat_map(|rule| &rule.steps);
-        steps.any(|step| step.taken == Some(bucket.id))
-    };
+    answer.buckets.retain(|bucket| !bucket.name.contains(SHADOW));
+    let is_taken = |bucket: &Bucket| taken.contains(&bucket.name);
     let hosts = || answer.buckets.iter().filter(|bucket| bucket.type_name == HOST);
     let empty = hosts().filter(|bucket| bucket.items.is_empty() && !is_taken(bucket));
     Ok(Crush {
@@ -100,6 +101,19 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
         hosts: hosts().map(|bucket| bucket.name.clone()).collect(),
         empty_hosts: empty.map(|bucket| bucket.name.clone()).collect(),
     })
+}
+
+/// Returns the names of the buckets that a rule takes, with or without a device class.
+///
+/// The mons refuse to remove either (`EBUSY`; 16.2.15, `CrushWrapper::_bucket_is_in_use`).
+fn taken(answer: &CrushDump) -> BTreeSet<String> {
+    let steps = answer.rules.iter().flat_map(|rule| &rule.steps);
+    let ids: BTreeSet<i64> = steps.filter_map(|step| step.taken).collect();
+    let name = |bucket: &Bucket| match bucket.name.split_once(SHADOW) {
+        Some((base, _)) => base.to_owned(),
+        None => bucket.name.clone(),
+    };
+    answer.buckets.iter().filter(|bucket| ids.contains(&bucket.id)).map(name).collect()
 }
 
 fn items(answer: &CrushDump) -> BTreeMap<OsdId, CrushItem> {
@@ -188,10 +202,14 @@ pub(super) mod tests {
         let map = br#"{"devices":[],"types":[],"buckets":[
             {"id":-2,"name":"h1","type_name":"host","items":[]},
             {"id":-3,"name":"h2","type_name":"host","items":[]},
-            {"id":-4,"name":"r1","type_name":"rack","items":[]}],
-            "rules":[{"rule_id":0,"steps":[{"op":"take","item":-3},{"op":"emit"}]}]}"#;
+            {"id":-4,"name":"r1","type_name":"rack","items":[]},
+            {"id":-5,"name":"h3","type_name":"host","items":[]},
+            {"id":-6,"name":"h3~ssd","type_name":"host","items":[]},
+            {"id":-7,"name":"h1~ssd","type_name":"host","items":[]}],
+            "rules":[{"rule_id":0,"steps":[{"op":"take","item":-3},{"op":"emit"}]},
+                     {"rule_id":1,"steps":[{"op":"take","item":-6},{"op":"emit"}]}]}"#;
         let crush = parse(map).unwrap();
-        assert_eq!(crush.hosts, ["h1", "h2"].map(str::to_owned).into());
+        assert_eq!(crush.hosts, ["h1", "h2", "h3"].map(str::to_owned).into());
         assert_eq!(crush.empty_hosts, ["h1".to_owned()].into());
     }
 

@@ -41,16 +41,16 @@ impl Stage {
     fn after(self, milestone: &str) -> Self {
         match milestone {
             "proof" if self <= Self::Wait => Self::Wait,
-            "emptying" => Self::Emptying,
+            // PGs may be on it again after it was empty.
+            "emptying" | "emptying-progress" => Self::Emptying,
             // The old OSD is started again, or is empty and waits for its stop.
             "revert-stop" | "emptied" | "stop-intent-cleared" => Self::Wait,
             "stop" | "down" if self <= Self::Stop => Self::Stop,
             "rebuild" | "restore-slot" => Self::Rebuild,
             "new" | "left-to-rook" => Self::Start,
             "up" if self == Self::Start => Self::Backfill,
-            "closing" | "uncleared" | "clear" | "not-emptied" | "wipe" | "disk-left" | "removed" => {
-                Self::CleanUp
-            }
+            "closing" | "uncleared" | "clear" | "not-emptied" | "wipe" | "disk-left" | "host-left"
+            | "removed" => Self::CleanUp,
             "quarantine" => Self::Quarantine,
             _ => self,
         }

@@ -71,6 +71,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::UpmapsLost
         | Saving::UpmapsDone { .. }
         | Saving::DiskLeft { .. }
+        | Saving::HostLeft { .. }
         | Saving::Removed
         | Saving::Closing
         | Saving::Uncleared { .. }
@@ -218,6 +219,12 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Progress => "backfill progress is saved",
         Saving::DiskLeft { why } => return format!("its disk is left as it is: {why}"),
+        Saving::HostLeft { host } => {
+            return format!(
+                "the CRUSH host {host} is empty, and Ceph does not remove it. See what uses it: ceph osd crush rule dump; then \
+                 remove it: ceph osd crush rm {host}"
+            );
+        }
         Saving::Removed => return removed(record.and_then(Record::removal)),
         Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
         Saving::Uncleared { path, node, why } => {

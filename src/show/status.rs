@@ -282,7 +282,9 @@ fn stands_at(record: &Record, status: &Status<'_>) -> (String, Option<DateTime<U
     }
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), None) };
     let words = match word.as_str() {
-        "stop" | "pgs-gone" | "down" | "wipe-blocked" | "wipe" | "disk-left" if record.is_removal() => {
+        "stop" | "pgs-gone" | "down" | "wipe-blocked" | "wipe" | "disk-left" | "host-left"
+            if record.is_removal() =>
+        {
             "removing"
         }
         "record" => "recorded, inspecting its disk",

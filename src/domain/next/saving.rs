@@ -141,6 +141,11 @@ pub enum Saving {
         /// why it could not be wiped
         why: String,
     },
+    /// The CRUSH host of a node whose OSDs are removed stays: Ceph does not remove it.
+    HostLeft {
+        /// name of the host
+        host: String,
+    },
     /// The OSD is removed: only the cleanup is left.
     Removed,
     /// Only the cleanup is left.
@@ -227,6 +232,7 @@ impl Saving {
             | Self::UpmapsDone { .. }
             | Self::Progress
             | Self::DiskLeft { .. }
+            | Self::HostLeft { .. }
             | Self::Removed
             | Self::Closing
             | Self::Uncleared { .. }

@@ -1,6 +1,8 @@
 //! Steps of an OSD that is removed, after it is empty and destroyed: its disk, its id, its Deployment, and
 //! the request.
 
+use chrono::{DateTime, Utc};
+
 use super::Step;
 use super::destroyed::UNSAFE_MINUTES;
 use crate::domain::act::{Act, CephAct, KubeAct};
@@ -13,6 +15,11 @@ use crate::domain::phase::{self, DiskFact};
 use crate::domain::policy::Accepted;
 use crate::domain::provision;
 use crate::domain::removal::DiskAfter;
+
+/// Minutes after the last save for which the removal of an empty CRUSH host is tried.
+///
+/// A mon that is elected answers within seconds. What else refuses it stays: a rule, for example.
+const HOST_MINUTES: i64 = 3;
 
 impl Step<'_> {
     /// Returns the gate before the CRUSH weight is set to 0.
@@ -172,12 +179,27 @@ impl Step<'_> {
             }));
         }
         if let Some(host) = self.host_to_remove() {
+            if self.is_host_refused() {
+                return self.save(Saving::HostLeft { host }, |record| {
+                    if let Strategy::Removal(removal) = &mut record.strategy {
+                        removal.whole_node = false;
+                    }
+                });
+            }
             return Next::Do(Act::Ceph(CephAct::RemoveHost { osd, record: record.id.clone(), host }));
         }
         if self.view.seen.kube.requests.of(osd, record.old).is_some() {
             return Next::Do(Act::Kube(KubeAct::DropRequest { osd, fsid: record.old }));
         }
         self.let_go().unwrap_or_else(|| self.save(Saving::Removed, |record| record.closing = true))
+    }
+
+    /// Returns whether Ceph has refused for some time to remove the CRUSH host.
+    ///
+    /// The fence stays until the record closes, so Rook must not wait for it.
+    fn is_host_refused(&self) -> bool {
+        let is_late = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() >= HOST_MINUTES;
+        self.view.seen.failed.contains(self.record.osd) && self.record.saved_at.is_some_and(is_late)
     }
 
     /// Returns the CRUSH host of a node that is removed as a whole, if its last OSD is gone.

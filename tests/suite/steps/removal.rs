@@ -71,7 +71,7 @@ fn wiped(world: World, content: Content, problem: Option<NodeProblem>) -> World 
 }
 
 /// Returns a world in which the id is purged, and only the Deployment and the request are left.
-fn purged() -> World {
+pub(super) fn purged() -> World {
     wiped(destroyed(DiskAfter::Wipe).saved("wipe"), Content::Blank, None).slot_gone(OSD)
 }
 

@@ -10,7 +10,7 @@ use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use osd_migrate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest};
 
 use super::dead::heal;
-use super::removal::{dropped, emptied, proven, requested, stopped};
+use super::removal::{dropped, emptied, proven, purged, requested, stopped};
 use super::*;
 
 /// An OSD that is as declared.
@@ -188,6 +188,23 @@ fn osds_of_a_node_that_are_retried_together_wait_for_one_another_once() {
     let is_queued =
         |world: &World| matches!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Queued { .. }, .. }));
     assert!(!is_queued(&both), "{:#?}", both.plan());
+}
+
+#[test]
+fn crush_host_that_ceph_refuses_to_remove_is_left() {
+    let last = purged().with(|w| {
+        w.seen.kube.daemons.remove(&OSD);
+        let host = w.record(OSD).crush.host().unwrap().clone();
+        w.seen.ceph.empty_hosts.insert(host);
+        w.record(OSD).strategy = Strategy::Removal(Removal { whole_node: true, ..Removal::default() });
+    });
+    let is_tried =
+        |world: &World| matches!(world.plan(), Next::Do(Act::Ceph(CephAct::RemoveHost { osd: OSD, .. })));
+    assert!(is_tried(&last) && is_tried(&last.clone().minutes_later(3)));
+    let refused = last.with(|w| w.seen.failed.note(Some(OSD), false, None));
+    assert!(is_tried(&refused.clone().minutes_later(2)));
+    let left = refused.minutes_later(3).saved("host-left");
+    check!(left.plan(), Next::Do(Act::Kube(KubeAct::DropRequest { osd: OSD, .. })));
 }
 
 /// Checks that a request needs no line in a plan, which has none for OSDs that are removed.
