@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cli::KeepArgs;
 use crate::commands::remove::conflict;
@@ -10,9 +11,15 @@ use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::removal::Requests;
 use crate::exit::{Exit, failed, not_loaded, not_seen};
 use crate::k8s::{K8s, request_key};
-use crate::live::{Ledgers, kube_failure};
-use crate::ports::LedgerStore;
+use crate::live::{Ledgers, kube_failure, pause};
+use crate::ports::{LedgerStore, LoadError};
 use crate::show;
+
+/// Number of reads of the ledger until a stop that is under way must be decided: a write has 35 s.
+const READS: u32 = 20;
+
+/// Time between two of these reads, which is shorter than an iteration with two saves.
+const BETWEEN_READS: Duration = Duration::from_secs(2);
 
 /// Withdraws requests: all of them, or none.
 pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
@@ -26,7 +33,7 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    let withdrawn = match withdrawn(args, &requests, &ledger) {
+    let mut withdrawn = match withdrawn(args, &requests, &ledger) {
         Ok(osds) => osds,
         Err(why) => return failed(&names.complete(&why), Exit::Refused),
     };
@@ -37,10 +44,12 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
         return conflict(error, &k8s);
     }
     // A run that saved before the withdrawal that the OSD is down goes on.
-    let now = match Ledgers::new(Arc::clone(&k8s)).load().await {
-        Ok((now, _)) => now,
+    let now = match decided(&withdrawn, &k8s).await {
+        Ok(now) => now,
         Err(error) => return not_loaded(&error),
     };
+    let open: BTreeSet<OsdId> = undecided(&withdrawn, &now).collect();
+    withdrawn.retain(|osd| !open.contains(osd));
     let in_progress = |osd: &OsdId| now.records.get(osd).or_else(|| ledger.records.get(osd));
     let removal = |osd: &OsdId| in_progress(osd).filter(|record| record.is_removal());
     let (late, kept): (Vec<OsdId>, Vec<OsdId>) =
@@ -50,10 +59,37 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
         tracing::info!("{}: {}", names.cluster_line(), names.complete(&show::kept(&kept, &begun)));
     }
     let late = late.iter().filter_map(removal).map(show::too_late).collect::<Vec<_>>();
-    if late.is_empty() {
-        return Exit::Finished;
+    let exit = match (late.is_empty(), open.is_empty()) {
+        (true, true) => return Exit::Finished,
+        (true, false) => Exit::TryAgain,
+        (false, _) => Exit::Refused,
+    };
+    let open = open.into_iter().map(show::undecided);
+    failed(&names.complete(&late.into_iter().chain(open).collect::<Vec<_>>().join("; ")), exit)
+}
+
+/// Returns the ledger in which it is decided for each of the OSDs whether it is stopped.
+///
+/// If that takes too long, or no run is at work, returns the last ledger.
+async fn decided(osds: &BTreeSet<OsdId>, k8s: &Arc<K8s>) -> Result<Ledger, LoadError> {
+    let mut reads = 1;
+    loop {
+        let (ledger, _) = Ledgers::new(Arc::clone(k8s)).load().await?;
+        if reads >= READS || undecided(osds, &ledger).next().is_none() {
+            return Ok(ledger);
+        }
+        reads += 1;
+        pause(BETWEEN_READS).await;
     }
-    failed(&names.complete(&late.join("; ")), Exit::Refused)
+}
+
+/// Returns those of the OSDs whose stop is under way: a run may have sent it already.
+fn undecided(osds: &BTreeSet<OsdId>, ledger: &Ledger) -> impl Iterator<Item = OsdId> {
+    let is_open = |record: &&Record| {
+        let is_over = record.is_committed() || record.closing || record.quarantine.is_some();
+        record.is_removal() && record.stop_intended_at.is_some() && !is_over
+    };
+    osds.iter().filter_map(|osd| ledger.records.get(osd)).filter(is_open).map(|record| record.osd)
 }
 
 /// Returns how to keep an OSD that a switch of the run removes: there is no request to withdraw.
@@ -105,6 +141,28 @@ mod tests {
 
     fn kept(osds: &[u32], node: Option<&str>) -> KeepArgs {
         KeepArgs { osds: osds.iter().copied().map(OsdId).collect(), node: node.map(str::to_owned) }
+    }
+
+    #[test]
+    fn osd_whose_stop_is_under_way_is_not_known_to_be_kept() {
+        let (_, mut record) = begun(&seen()).records.pop_first().unwrap();
+        record.strategy = Strategy::Removal(Removal::default());
+        let osds: BTreeSet<OsdId> = [record.osd].into();
+        let is_open = |change: fn(&mut Record)| {
+            let mut record = record.clone();
+            record.stop_intended_at = record.saved_at;
+            change(&mut record);
+            undecided(&osds, &Ledger::default().with(record)).next().is_some()
+        };
+        assert!(is_open(|_| {}));
+        let decided: [fn(&mut Record); 3] = [
+            |record| record.stop_intended_at = None,
+            |record| record.down_since = record.saved_at,
+            |record| record.closing = true,
+        ];
+        assert!(!decided.into_iter().any(is_open));
+        let text = show::undecided(record.osd);
+        assert!(text.contains("its stop is under way") && text.contains(" status"), "{text}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use preflight::{
 pub use removal::{Removal, removal_json, removal_text};
 pub use report::{Report, report_html, report_json, report_text};
 pub use requests::{
-    Asked, By, StoredRequests, ToRemove, kept, other_daemons, requested_text, too_late, undeclared,
+    Asked, By, StoredRequests, ToRemove, kept, other_daemons, requested_text, too_late, undecided, undeclared,
 };
 pub use status::{Status, control_changed, status_json, status_text};
 pub use windows::{windows_json, windows_text};

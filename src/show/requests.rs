@@ -225,6 +225,15 @@ pub fn kept(osds: &[OsdId], begun: &[OsdId]) -> String {
     )
 }
 
+/// Returns the answer of `keep` about an OSD whose stop a run may have sent already.
+pub fn undecided(osd: OsdId) -> String {
+    format!(
+        "the request for the removal of {osd} is withdrawn, but its stop is under way. A run either restores its CRUSH weight, \
+         or completes the removal. To see which: osd-migrate -n NAMESPACE status. If no run is at work, start one: \
+         {RUN_REMOVALS}"
+    )
+}
+
 /// Returns the answer of `keep` about an OSD that is already stopped.
 pub fn too_late(record: &Record) -> String {
     let is_wiped = |removal: &&Removal| removal.left.is_none();
