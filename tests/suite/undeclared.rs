@@ -309,3 +309,20 @@ fn nothing_is_undeclared_if_nothing_at_all_is_declared() {
     });
     assert!(refused(unreadable).unwrap().starts_with("spec.storage can't be read: "));
 }
+
+/// Checks a node whose object is missing, so that its label `kubernetes.io/hostname` is not known.
+#[test]
+fn osds_of_a_missing_node_stay_if_an_entry_may_mean_it() {
+    let case = Case::of(devices(&["sda", "sdb"])).with(|case| {
+        case.seen.kube.nodes.remove(&node("h1"));
+        let storage = case.storage();
+        (storage.all_nodes, storage.nodes) = (false, vec![entry("h1.example", DeviceSelection::default())]);
+    });
+    assert!(case.unknown().contains("The entry h1.example of spec.storage.nodes"), "{}", case.unknown());
+    // All entries name nodes: this one was taken out.
+    let other = case.with(|case| {
+        let known = case.seen.kube.nodes.keys().next().expect("another node").0.clone();
+        case.storage().nodes = vec![entry(&known, DeviceSelection::default())];
+    });
+    assert_eq!(other.undeclared(), [ONE, TWO]);
+}

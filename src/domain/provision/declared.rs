@@ -161,6 +161,11 @@ pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
     wanted::is_asked_for(node, seen)
 }
 
+/// Returns the first entry of `spec.storage.nodes` that names no node of the cluster.
+pub fn entry_without_node(seen: &Observation) -> Option<&str> {
+    wanted::entry_without_node(seen)
+}
+
 /// Describes what is declared for a node's disks.
 pub fn selected(node: &NodeName, seen: &Observation) -> String {
     wanted::on(node, seen).choice.to_string()

@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use crate::domain::observation::Observation;
+use crate::domain::observation::{Node, Observation};
 use crate::domain::osd::NodeName;
 use crate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
 
@@ -75,6 +75,18 @@ fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> 
     let hostname = seen.kube.nodes.get(node).map(|node_object| node_object.hostname.as_str());
     let means = |entry: &&StorageNode| entry.name == node.0 || Some(entry.name.as_str()) == hostname;
     seen.kube.declaration.storage.nodes.iter().find(means)
+}
+
+/// Returns the first entry in `nodes[]` that names no node.
+///
+/// It may name one whose object is missing: the label of such a node is not known.
+pub(super) fn entry_without_node(seen: &Observation) -> Option<&str> {
+    let has_node = |entry: &&StorageNode| {
+        let means = |(name, node): (&NodeName, &Node)| name.0 == entry.name || node.hostname == entry.name;
+        seen.kube.nodes.iter().any(means)
+    };
+    let mut entries = seen.kube.declaration.storage.nodes.iter();
+    entries.find(|entry| !has_node(entry)).map(|entry| entry.name.as_str())
 }
 
 /// Returns whether the CephCluster declares anything for the node's disks.
