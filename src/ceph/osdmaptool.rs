@@ -158,7 +158,7 @@ impl MappedPg {
     }
 }
 
-/// Returns the PGs whose up sets differ.
+/// Returns the PGs whose up sets differ, and those that stay on one of these OSDs.
 ///
 /// Both programs print all PGs in the same order.
 async fn differences(
@@ -173,7 +173,7 @@ async fn differences(
             (Some(now), Some(then)) if now.id == then.id => {
                 any = true;
                 let then = then.up_without(without);
-                if now.up != then {
+                if now.up != then || !then.is_disjoint(without) {
                     moves.insert(now.id, Move { now: now.up, then });
                 }
             }

@@ -378,3 +378,16 @@ fn pgs_per_osd_are_shown_by_class_now_and_after_a_removal() {
     );
     assert!(!text.contains("class ssd"), "{text}");
 }
+
+#[test]
+fn pg_that_stays_on_the_osd_finds_no_place() {
+    let stays = Scene::new().with(|scene| {
+        let moved = scene.placement.moves.values_mut().next().unwrap();
+        moved.then = moved.now.clone();
+    });
+    let short = |scene: &Scene| {
+        let obstacles = scene.forecast().obstacles;
+        obstacles.iter().any(|obstacle| matches!(obstacle, Obstacle::NoPlacement { pgs: 1, .. }))
+    };
+    assert!(short(&stays) && !short(&Scene::new()));
+}

@@ -248,7 +248,9 @@ fn no_placement(placement: &Placement, ceph: &Ceph) -> Vec<Obstacle> {
     let mut short: BTreeMap<u64, usize> = BTreeMap::new();
     for (id, moved) in &placement.moves {
         let size = ceph.pools.get(&id.pool).map_or(usize::MAX, |pool| pool.size as usize);
-        if moved.then.len() < moved.now.len().min(size) {
+        // CRUSH may choose an OSD without weight if there is no other one.
+        let places = moved.then.difference(&placement.without).count();
+        if places < moved.now.len().min(size) {
             *short.entry(id.pool).or_default() += 1;
         }
     }

@@ -11,7 +11,7 @@ pub struct Placement {
     pub epoch: Epoch,
     /// OSDs that hold no PG then.
     pub without: BTreeSet<OsdId>,
-    /// PGs whose up set changes.
+    /// PGs whose up set changes, or has one of these OSDs then, too.
     pub moves: BTreeMap<PgId, Move>,
 }
 
