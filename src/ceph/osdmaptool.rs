@@ -173,7 +173,7 @@ async fn differences(
             (Some(now), Some(then)) if now.id == then.id => {
                 any = true;
                 let then = then.up_without(without);
-                if now.up != then || !then.is_disjoint(without) {
+                if is_concerned(&now.up, &then, without) {
                     moves.insert(now.id, Move { now: now.up, then });
                 }
             }
@@ -182,6 +182,11 @@ async fn differences(
             (Some(_), _) | (None, Some(_)) => return Err(failed("it printed other PGs".to_owned())),
         }
     }
+}
+
+/// Returns whether an up set changes, or does not although it has an OSD that leaves.
+fn is_concerned(now: &BTreeSet<OsdId>, then: &BTreeSet<OsdId>, without: &BTreeSet<OsdId>) -> bool {
+    now != then || !then.is_disjoint(without)
 }
 
 /// Returns a PG from a line: `2.1f raw ([1,2], p1) up ([1,2], p1) acting ([1,2], p1)`.
@@ -221,6 +226,13 @@ mod tests {
         let none = "1.0 raw ([], p-1) up ([], p-1) acting ([], p-1)";
         assert_eq!(read(none), Some(("1.0".to_owned(), set(&[]))));
         assert_eq!(read("1.0 raw ([], p-1) up ([x], p-1) acting ([], p-1)"), None);
+    }
+
+    #[test]
+    fn pg_that_stays_on_an_osd_that_leaves_is_concerned() {
+        let stays = |up: &[u32]| is_concerned(&set(up), &set(up), &set(&[3]));
+        assert!(stays(&[1, 3]) && !stays(&[1, 2]));
+        assert!(is_concerned(&set(&[1, 3]), &set(&[1, 2]), &set(&[3])));
     }
 
     #[test]

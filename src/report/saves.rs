@@ -206,7 +206,7 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::Blocked => "waiting for a gate",
         Saving::Skipping => "waiting only for OSDs that are blocked by their own state",
-        Saving::UpmapsLost => "its CRUSH item is gone, and its upmaps with it; they are restored later",
+        Saving::UpmapsLost => "its upmaps are gone, and restored later",
         Saving::Upmaps => "its upmaps are restored next",
         Saving::UpmapsDone { left } if left.is_empty() => "its upmaps are restored",
         Saving::UpmapsDone { left } => {

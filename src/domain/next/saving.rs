@@ -124,7 +124,7 @@ pub enum Saving {
     Blocked,
     /// The run waits only for OSDs blocked by their own state.
     Skipping,
-    /// The CRUSH item is gone, and with it the upmaps of the OSD.
+    /// The upmaps of the OSD are gone: with its CRUSH item, or because it was marked out.
     UpmapsLost,
     /// The lost upmaps are to be restored now.
     Upmaps,

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use super::Step;
 use super::up::HOLDS_UP_DATA;
+use super::upmaps::note_dropped_upmaps;
 use crate::domain::act::{Act, CephAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Emptying, LostUpmaps, Record, RefusedStep};
+use crate::domain::ledger::{Emptying, Record, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Pg, Slot};
 use crate::domain::osd::{OsdId, PgId};
@@ -49,6 +50,7 @@ impl Step<'_> {
             (false, Some(_)) => self.not_emptied("another client marked it in while it was emptied"),
             (true, None) => self.save(Saving::MarkedOut, |record| {
                 record.blocked_since = None;
+                note_dropped_upmaps(record);
                 change(record.empty.as_mut(), |empty| {
                     empty.out_since = Some(self.view.seen.at);
                     empty.least = Some((empty.bytes, self.view.seen.at));
@@ -184,9 +186,8 @@ impl Step<'_> {
             if let Some(item) = slot.crush.as_ref().filter(|_| record.is_removal()) {
                 record.crush = item.clone();
             }
-            // The mons drop the upmaps of an OSD that is out, or has CRUSH weight 0.
+            // Until the mons drop them, the balancer changes them.
             if record.lost_upmaps.is_none() {
-                record.lost_upmaps = (!upmaps.is_empty()).then(LostUpmaps::default);
                 record.upmaps = upmaps;
             }
             let intended_at = Some(self.view.seen.at);
@@ -339,6 +340,7 @@ impl Step<'_> {
         let down_since = self.record.empty.as_ref().and_then(|empty| empty.went_down_at);
         Some(match down_since {
             None => self.save(Saving::Blocked, |record| {
+                note_dropped_upmaps(record);
                 change(record.empty.as_mut(), |empty| empty.went_down_at = Some(now));
             }),
             Some(since) if now - since < self.view.policy.limits.start => {

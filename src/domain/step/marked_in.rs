@@ -3,9 +3,10 @@
 use chrono::{DateTime, Utc};
 
 use super::Step;
+use super::upmaps::note_dropped_upmaps;
 use crate::domain::gate::{self, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::next::{Next, Wait};
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::SlotFact;
 use crate::domain::temporary::marked_out;
 
@@ -20,6 +21,11 @@ impl Step<'_> {
         if !marked_out::is_marked_out(self.record, self.view) {
             let serves = self.view.slot(self.record.osd).is_some_and(|slot| slot.up && slot.is_in);
             return serves.then(|| self.restore_upmaps()).flatten();
+        }
+        // A run that died right after the command has not seen what the command did.
+        let is_seen = self.record.empty.as_ref().is_some_and(|empty| empty.out_since.is_some());
+        if !is_seen && self.record.lost_upmaps.is_none() && !self.record.upmaps.is_empty() {
+            return Some(self.save(Saving::UpmapsLost, note_dropped_upmaps));
         }
         let is_up = self.view.slot(self.record.osd).is_some_and(|slot| slot.up);
         if !is_up {

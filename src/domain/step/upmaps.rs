@@ -11,7 +11,7 @@ use crate::domain::act::{Act, CephAct};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::LostUpmaps;
+use crate::domain::ledger::{LostUpmaps, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{PgId, Upmap};
 
@@ -76,5 +76,12 @@ impl Step<'_> {
                 .pgs
                 .get(&upmap.pg)
                 .is_some_and(|pg| upmap.mappings.iter().any(|(_, to)| serves(to) && !pg.up.contains(to)))
+    }
+}
+
+/// Notes that the mons have dropped the upmaps of an OSD that is out, or has CRUSH weight 0.
+pub(super) fn note_dropped_upmaps(record: &mut Record) {
+    if record.lost_upmaps.is_none() {
+        record.lost_upmaps = (!record.upmaps.is_empty()).then(LostUpmaps::default);
     }
 }

@@ -2,9 +2,11 @@
 
 use osd_migrate::domain::ledger::LostUpmaps;
 use osd_migrate::domain::osd::Upmap;
+use osd_migrate::domain::removal::DiskAfter;
 use osd_migrate::domain::step::MAX_UPMAP_TRIES;
 use osd_migrate::report::Event;
 
+use super::removal::{proven, set_weight};
 use super::*;
 
 /// Returns an upmap onto the OSD and one away from it, as recorded before a purge removed all.
@@ -101,4 +103,34 @@ fn pg_moved_away_by_the_balancer_does_not_block_closing() {
         (w.record(OSD).upmaps, w.seen.ceph.upmaps) = (vec![onto.clone()], vec![onto.clone()]);
     });
     assert_ne!(word(&behind.plan()), Some("closing"));
+}
+
+/// Checks that only upmaps that the mons dropped are restored when an OSD is kept.
+#[test]
+fn upmaps_of_a_kept_osd_are_restored_only_if_they_were_dropped() {
+    let intended = proven(DiskAfter::Wipe).with(|w| w.seen.ceph.upmaps = upmaps()).saved("emptying");
+    // Before the weight is dropped, the balancer removes one of them, and so moves a PG.
+    let rebalanced = intended.with(|w| {
+        w.seen.ceph.upmaps.truncate(1);
+        moved_to_osd(w);
+    });
+    let again = rebalanced.saved("emptying");
+    assert_eq!(again.ledger.records[&OSD].upmaps, upmaps()[..1]);
+    let keep = |w: &mut World| w.seen.kube.requests.removals.clear();
+    let kept = again.clone().with(keep).with(|w| w.seen.ceph.upmaps.clear());
+    assert_eq!(word(&kept.plan()), Some("withdrawn"), "nothing was dropped");
+    // Dropped, and not seen before it is kept.
+    let (weight, dropped) = (again.ledger.records[&OSD].crush.clone(), again.with(set_weight(0.0)));
+    let lost = dropped.with(|w| w.seen.ceph.upmaps.clear()).with(keep).saved("upmaps-lost");
+    check!(lost.plan(), Next::Do(Act::Ceph(CephAct::RestoreWeight { osd: OSD, .. })));
+    let inside = lost.with(|w| w.slot(OSD).crush = Some(weight)).saved("upmaps");
+    check!(inside.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { osd: OSD, .. })));
+}
+
+/// Moves a PG of other OSDs to the OSD.
+fn moved_to_osd(w: &mut World) {
+    let pg = w.seen.ceph.pgs.values_mut().find(|pg| !pg.is_on(OSD)).expect("a PG of other OSDs");
+    pg.up.pop_last();
+    pg.up.insert(OSD);
+    pg.acting = pg.up.clone();
 }
