@@ -41,8 +41,7 @@ impl Stage {
     fn after(self, milestone: &str) -> Self {
         match milestone {
             "proof" if self <= Self::Wait => Self::Wait,
-            // PGs may be on it again after it was empty.
-            "emptying" | "emptying-progress" => Self::Emptying,
+            "emptying" => Self::Emptying,
             // The old OSD is started again, or is empty and waits for its stop.
             "revert-stop" | "emptied" | "stop-intent-cleared" => Self::Wait,
             "stop" | "down" if self <= Self::Stop => Self::Stop,

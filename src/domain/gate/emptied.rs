@@ -42,8 +42,8 @@ pub fn emptied(osd: OsdId, ceph: &Ceph) -> Gate {
 
 /// States in which a PG names no OSD that it leaves, although data of it may be on that OSD.
 ///
-/// While a PG peers, its acting set is where CRUSH places it now. Only then it asks the mons to let the former
-/// OSDs serve, until the new ones have the data (`pg_temp`).
+/// While a PG peers, its acting set is where CRUSH places it now. Only then it asks the mons to let the
+/// former OSDs serve, until the new ones have the data (`pg_temp`).
 const UNPLACED: [&str; 4] = ["unknown", "stale", "peering", "activating"];
 
 /// Returns those of these PGs whose OSDs are not known now.

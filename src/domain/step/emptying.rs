@@ -15,7 +15,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::{Emptying, Record, RefusedStep};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::{Pg, Slot};
+use crate::domain::observation::Slot;
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
@@ -215,38 +215,22 @@ impl Step<'_> {
         if let Gate::Shut(reason) | Gate::Unknown(reason) = gate::all_known(&self.view.seen.ceph) {
             return Next::Wait(Wait::Gate { osd, reason });
         }
-        let mut pgs = gate::pgs_of(osd, self.view.seen);
-        let is_back = empty.emptied_at.is_some() && !pgs.is_empty();
-        if empty.emptied_at.is_none() {
-            pgs.extend(gate::peering(&empty.pgs, &self.view.seen.ceph));
-        }
+        let pgs = self.pgs_left(empty);
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
         let is_blocked = elsewhere.is_some() && gate::held(self.view) == Gate::Open;
         if let Some(next) = self.unblocked().filter(|_| !is_blocked) {
             return next;
         }
         let bytes = self.bytes_left(&pgs);
-        let count = pgs.len() as u64;
-        if is_back {
-            return self.save(Saving::EmptyingProgress { bytes }, |record| {
-                change(record.empty.as_mut(), |empty| {
-                    (empty.emptied_at, empty.least, empty.least_pgs) =
-                        (None, Some((bytes, now)), Some(count));
-                });
-            });
-        }
-        if pgs.is_empty() && empty.emptied_at.is_none() {
-            return self.save(Saving::Emptied, |record| {
-                change(record.empty.as_mut(), |empty| {
-                    (empty.emptied_at, empty.least, empty.least_pgs) = (Some(now), Some((0, now)), Some(0));
-                });
-            });
+        if let Some(next) = self.note_empty(empty, &pgs, bytes) {
+            return next;
         }
         let Some((least, since)) = empty.least else { return Next::Wait(Wait::FreshView) };
         let fewest = empty.least_pgs.unwrap_or(empty.pgs.len() as u64);
         let is_time = (now - since).num_minutes() >= SAVED_MINUTES;
         let is_less = |now: u64, before: u64| now < before - before / 10 || (now < before && is_time);
         // Clients may write more than has moved.
+        let count = pgs.len() as u64;
         if is_less(bytes, least) || is_less(count, fewest) {
             return self.save(Saving::EmptyingProgress { bytes }, |record| {
                 change(record.empty.as_mut(), |empty| {
@@ -293,19 +277,6 @@ impl Step<'_> {
             Gate::Shut(Reason::StillNeeded { pg, .. }) => Some(pg),
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => None,
         }
-    }
-
-    /// Returns the bytes that these PGs have on the OSD, without what other OSDs have of them already.
-    fn bytes_left(&self, pgs: &BTreeSet<PgId>) -> u64 {
-        let ceph = &self.view.seen.ceph;
-        let of = |pg: &Pg| {
-            let bytes = pg.bytes_on_each(&ceph.pools);
-            // Until the PG has reported its move, all of it is left.
-            let left = if pg.misplaced == 0 { pg.objects } else { pg.misplaced.min(pg.objects) };
-            let left = u128::from(bytes) * u128::from(left);
-            left.checked_div(u128::from(pg.objects)).and_then(|left| left.try_into().ok()).unwrap_or(bytes)
-        };
-        pgs.iter().filter_map(|pg| ceph.pgs.get(pg)).map(of).sum()
     }
 
     /// Gives the OSD up for this run: the other OSDs continue, and another run tries again.

@@ -20,6 +20,7 @@
 //! | `directory` | an OSD in a directory |
 //! | `two_deployments` | an OSD with two Deployments |
 //! | `foreign` | foreign objects |
+//! | `left` | PGs and bytes that are left on an OSD that is emptied |
 
 mod admission;
 mod agents;
@@ -30,6 +31,7 @@ mod directory;
 mod down;
 mod emptying;
 mod foreign;
+mod left;
 mod lost_node;
 mod marked_in;
 mod next;

@@ -17,15 +17,19 @@ impl Step<'_> {
         let since = self.view.seen.at;
         // A person may ask to remove what was registered last.
         let issued = phase::issued_of(self.record, self.view.seen);
-        let next = self.save(Saving::Quarantine { why: why.clone() }, |record| {
+        let saving = Saving::Quarantine { why: why.clone() };
+        let next = self.save(saving, |record| {
             record.issued = issued;
-            record.quarantine = Some(Quarantine { why: why.clone(), since });
+            record.quarantine = Some(Quarantine { why, since });
         });
-        // Its request still stands, and the next run tries again.
+        // The request for a dead OSD still stands, and the next run tries again.
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
-        let (osd_of_record, run) = (self.record.osd, &self.view.policy.run);
-        if self.record.is_of_dead() && ledger.refused(osd_of_record, run).is_none() {
-            ledger.note_refusal(osd_of_record, run, RefusedStep::Removal, &why);
+        let (of_record, run) = (self.record.osd, &self.view.policy.run);
+        if let Saving::Quarantine { why } = &saving
+            && self.record.is_of_dead()
+            && ledger.refused(of_record, run).is_none()
+        {
+            ledger.note_refusal(of_record, run, RefusedStep::Removal, why);
         }
         Next::Save { ledger, osd, why: saving }
     }

@@ -300,5 +300,6 @@ fn osd_that_died_in_its_removal_is_removed_by_the_next_run() {
     let retried = quarantined.ledger.retried(OSD, quarantined.seen.at).unwrap();
     assert!(!retried.records[&OSD].closing);
     let goes_on = World { ledger: retried, ..quarantined }.saved("marked-out").saved("emptied");
+    let goes_on = goes_on.backed_up(OSD).with(|w| w.seen.ceph.safe_to_destroy = [(OSD, true)].into());
     assert_eq!(word(&goes_on.minutes_later(1).plan()), Some("stop"));
 }
