@@ -54,6 +54,10 @@ pub(super) fn one_more_on_its_node(view: View<'_>) -> Option<Next> {
     if !(same_node && room && work.status == NodeStatus::Orchestrating) {
         return None;
     }
+    // The record of a node that can take no OSD would be withdrawn and saved again without end.
+    if walk.unreachable(node).is_some() || !walk.is_still_chosen(node) {
+        return None;
+    }
     let processed = available::process(node, inventory, view);
     let available = walk.available_disks(node, work, &processed).next()?;
     // The cluster backfills the OSDs in progress. The other gates are checked.
@@ -176,6 +180,11 @@ impl NodeProvisioner<'_> {
         }
     }
 
+    /// Returns whether the owner still wants new OSDs on this node.
+    fn is_still_chosen(&self, node: &NodeName) -> bool {
+        passes(Guard::NodeStillChosen, chosen(self.view).contains(node))
+    }
+
     fn give_up(&self, node: &NodeName, work: &NodeWork, reason: Reason) -> Next {
         if (self.view.seen.at - work.since).num_minutes() < AWAY_MINUTES {
             return waits(node, reason);
@@ -218,8 +227,7 @@ impl NodeProvisioner<'_> {
         }
         // The node is Ready and not cordoned, but no longer gets new OSDs: the owner has selected other
         // nodes.
-        let chosen = provision::nodes(self.view.seen, self.view.policy.store_on_file).chosen;
-        if !passes(Guard::NodeStillChosen, chosen.contains(node)) {
+        if !self.is_still_chosen(node) {
             return self.complete(node, work, &processed);
         }
         new_osd::record(node, available, self.view).unwrap_or(Next::Wait(Wait::FreshView))

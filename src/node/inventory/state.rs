@@ -59,6 +59,10 @@ pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
     match &facts.marks {
         // During a wipe, the kernel may still know the disk's partitions.
         Ok(Marks::Tombstone(stone)) if stone.cluster == known.cluster => {
+            // Nothing would tell that its record is about this disk.
+            if !disk.identity.is_named() && disk.identity.by_path.is_empty() {
+                return reject(Rejection::NoStableName);
+            }
             let (osd, old, record) = (stone.osd, stone.old, stone.record.clone());
             return DiskState::Tombstone { osd, old, record };
         }

@@ -227,6 +227,15 @@ fn own_tombstone_is_recognised_unless_the_disk_is_in_use() {
 }
 
 #[test]
+fn tombstoned_disk_that_nothing_names_is_rejected() {
+    let mut left = facts(stone(1));
+    left.disk.identity.by_id.clear();
+    assert_eq!(why(&left), "no name under /dev/disk/by-id or by-path");
+    left.disk.identity.by_path = ["pci-1".to_owned()].into();
+    assert!(matches!(judge(&left, &known()), DiskState::Tombstone { .. }));
+}
+
+#[test]
 fn available_disk_is_rejected_if_in_use_or_by_ceph_volume() {
     let none: Option<&Vec<String>> = None;
     let usb = vec!["id_bus".to_owned()];

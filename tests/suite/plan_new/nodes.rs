@@ -210,6 +210,31 @@ fn new_osds_in_parallel_are_limited_and_on_one_host_only() {
     }
 }
 
+#[test]
+fn second_disk_is_not_recorded_on_a_node_that_takes_no_osd() {
+    let mut world = example::one_more();
+    world.add_disk("disk-other", "h1", 6 << 30);
+    let mut run = Run::of(world);
+    run.recorded();
+    while !run.world.ceph.slots.get(&OsdId(3)).is_some_and(|slot| slot.up) {
+        run.until(|next| matches!(next, Next::Wait(_)));
+        run.time_passes();
+    }
+    run.policy.at_once = 2;
+    let is_record = |run: &Run| matches!(run.next(), Next::Save { why: Saving::Record, .. });
+    assert!(is_record(&run));
+    for what in [
+        Happening::Tainted(NodeName("h1".to_owned())),
+        Happening::Around(Around::Cordoned, true),
+        Happening::Around(Around::NotReady, true),
+        Happening::Around(Around::RookPrepares, true),
+    ] {
+        let mut run = run.clone();
+        run.world.happen(&what);
+        assert!(!is_record(&run), "{what:?}");
+    }
+}
+
 /// Returns a run of another Job, over what the previous run left.
 fn replaced(run: &Run, name: &str) -> Run {
     let mut next = run.clone();
