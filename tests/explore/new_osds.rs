@@ -166,6 +166,10 @@ fn one_of_two_fails(world: &World) -> Vec<Happening> {
     let mut menu: Vec<_> = world.agents.keys().cloned().map(Happening::AgentDies).collect();
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
     menu.extend([OsdId(0)].into_iter().filter(is_up).map(Happening::Dies));
+    // The node takes no second OSD any more.
+    if world.ceph.slots.len() == 1 {
+        menu.extend(world.kube.nodes.keys().next().cloned().map(Happening::Tainted));
+    }
     menu
 }
 
