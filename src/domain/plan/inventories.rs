@@ -11,7 +11,7 @@ use crate::domain::act::{Act, NodeAct};
 use crate::domain::inventory::{InventoryRequest, NodeInventory};
 use crate::domain::ledger::{NodeStatus, NodeWork};
 use crate::domain::next::{Next, Wait};
-use crate::domain::observation::{JobState, Observation};
+use crate::domain::observation::{Inventory, JobState, Observation};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
@@ -21,6 +21,15 @@ use crate::domain::view::View;
 ///
 /// The agent detects later changes of a disk: it proves the disk again before it writes.
 pub(super) const YOUNG_MINUTES: i64 = 10;
+
+/// Minutes after which an inventory no longer delays the other nodes: it takes seconds if its pod starts.
+const SLOW_MINUTES: i64 = 1;
+
+/// Returns whether a node's inventory takes longer than usual.
+pub(super) fn is_slow(node: &NodeName, work: &NodeWork, seen: &Observation) -> bool {
+    let minutes = |job: &Inventory| (seen.at - job.created_at).num_minutes();
+    available::inventory_of(node, work, seen).is_some_and(|job| minutes(job) >= SLOW_MINUTES)
+}
 
 /// Returns an earlier run's work on a node as this run's work, if its inventory is recent: still running, or
 /// reported lately.

@@ -18,6 +18,9 @@ use crate::domain::provision::{self, Processed};
 use crate::domain::step::{AWAY_MINUTES, MAX_FAILURES};
 use crate::domain::view::View;
 
+/// Inventories of a run that may be open at a time: more Jobs that do not start help nobody.
+const MOST_INVENTORIES: u32 = 4;
+
 /// Returns the next step for new OSDs; `None` if nothing is left to do, or nothing now.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let walk = NodeProvisioner { view };
@@ -47,11 +50,13 @@ fn chosen(view: View<'_>) -> BTreeSet<NodeName> {
 /// Starts another new OSD on the current node, in parallel with those in progress there.
 pub(super) fn one_more_on_its_node(view: View<'_>) -> Option<Next> {
     let walk = NodeProvisioner { view };
-    let (node, work) = view.ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
-    let same_node = view.ledger.in_flight().all(|record| record.is_new() && record.node == *node);
+    // Other nodes may be at work too: they are unreachable, or their inventories have not reported.
+    let is_its_node =
+        |node: &NodeName| view.ledger.in_flight().all(|record| record.is_new() && record.node == *node);
+    let (node, work) = walk.all_at_work().find(|(node, _)| is_its_node(node))?;
     let room = view.ledger.in_flight().count() < usize::try_from(view.policy.at_once).unwrap_or(1);
     let inventory = walk.inventory(node, work)?;
-    if !(same_node && room && work.status == NodeStatus::Orchestrating) {
+    if !(room && work.status == NodeStatus::Orchestrating) {
         return None;
     }
     // The record of a node that can take no OSD would be withdrawn and saved again without end.
@@ -142,21 +147,36 @@ impl NodeProvisioner<'_> {
     /// Returns the step of the current node, or of the first node that this run has not inventoried.
     ///
     /// An unreachable or cordoned node does not delay the others. When no other node is left it is waited
-    /// for, and finally given up for this run.
+    /// for, and finally given up for this run. An inventory that is slow does not delay them either.
     fn next_node(&self) -> Option<Next> {
-        let mut unreachable = None;
+        let (mut unreachable, mut inventory) = (None, None);
+        let (mut open, mut are_slow) = (0, true);
         for (node, work) in self.all_at_work() {
-            match self.unreachable(node) {
-                Some(reason) => unreachable = unreachable.or(Some((node, work, reason))),
-                None => return Some(self.work_on(node, work)),
+            if let Some(reason) = self.unreachable(node) {
+                unreachable = unreachable.or(Some((node, work, reason)));
+                continue;
             }
+            let next = self.work_on(node, work);
+            if !matches!(next, Next::Wait(Wait::Inventory { .. })) {
+                return Some(next);
+            }
+            inventory = inventory.or(Some(next));
+            open += 1;
+            are_slow = are_slow && inventories::is_slow(node, work, self.view.seen);
+        }
+        if inventory.is_some() && (open >= MOST_INVENTORIES || !are_slow) {
+            return inventory;
         }
         let is_new = |node: &&NodeName| {
             self.view.ledger.nodes.get(*node).is_none_or(|work| work.run != self.view.policy.run)
         };
         let nodes = provision::nodes(self.view.seen, self.view.policy.store_on_file);
         let Some(node) = nodes.chosen.iter().find(is_new) else {
-            return unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
+            let given_up = unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
+            return match (given_up, inventory) {
+                (None | Some(Next::Wait(_)), Some(inventory)) => Some(inventory),
+                (given_up, _) => given_up,
+            };
         };
         // An inventory changes nothing, but it starts work that a gate may suspend.
         match gate::begin(self.view) {

@@ -64,6 +64,32 @@ fn node_with_three_failed_inventories_holds_up_no_other() {
 }
 
 #[test]
+fn inventory_that_does_not_start_holds_up_no_other_node() {
+    let mut run = Run::of(example::empty_with(&[1, 1, 1, 1, 1, 1]));
+    let (began, mut open) = (run.world.at, 0);
+    let stuck = |world: &World| -> BTreeSet<String> {
+        let nodes = ["h1", "h2"].map(|node| NodeName(node.to_owned()));
+        nodes.iter().flat_map(|node| world.inventory_jobs_at_work(node)).collect()
+    };
+    while run.world.ceph.slots.values().filter(|slot| slot.up).count() < 4 {
+        run.step_without(&stuck(&run.world));
+        open = open.max(run.world.kube.inventories.values().filter(|job| job.report.is_none()).count());
+    }
+    assert!((run.world.at - began).num_minutes() < 30);
+    assert_eq!(open, 3, "the two, and one that goes on");
+    // If no inventory starts, only a few are open, and all nodes are given up at last.
+    let mut none = Run::of(example::empty_with(&[1, 1, 1, 1, 1, 1]));
+    let mut open = 0;
+    while !matches!(none.next(), Next::Finished(_)) {
+        let jobs = none.world.kube.nodes.keys().flat_map(|node| none.world.inventory_jobs_at_work(node));
+        none.step_without(&jobs.collect());
+        open = open.max(none.world.kube.inventories.values().filter(|job| job.report.is_none()).count());
+    }
+    assert!((1..=4).contains(&open), "{open}");
+    assert!(none.ledger.nodes.values().all(|work| work.failures == 3), "{:?}", none.ledger.nodes);
+}
+
+#[test]
 fn plan_says_of_which_nodes_the_inspection_failed_and_why() {
     let mut run = Run::of(example::one_more());
     run.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
