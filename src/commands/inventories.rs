@@ -33,42 +33,36 @@ pub(super) struct Inventories<'a> {
 impl Inventories<'_> {
     /// Requests an inventory of each node that would get new OSDs or has an OSD in a directory.
     ///
-    /// Waits until each node has answered or cannot answer.
-    pub(super) async fn ask(&mut self) -> Result<(), Failure> {
+    /// Waits until each node has answered or cannot answer. Returns the failure to report after the plan, if
+    /// some nodes did neither.
+    pub(super) async fn ask(&mut self) -> Result<Option<Failure>, Failure> {
         let seen = self.observe().await?;
         let nodes = plan::inspected(self.policy, &seen);
-        if self.ask_on(&nodes).await? {
-            return Ok(());
-        }
-        Err(Failure {
-            severity: Severity::Passing,
-            message: format!(
-                "the disks of some nodes were not inspected within {PATIENCE_SECONDS} s. See: kubectl -n {} \
-                 get pods -l osd-migrate.io/part=inventory",
-                self.k8s.namespace()
-            ),
-        })
+        let silent = self.ask_on(&nodes).await?;
+        Ok((!silent.is_empty()).then(|| not_in_time(&silent, self.k8s.namespace())))
     }
 
     /// Requests an inventory of each of these nodes.
     ///
-    /// Returns whether each node has answered, or cannot answer, in time.
-    pub(super) async fn ask_on(&mut self, nodes: &BTreeSet<NodeName>) -> Result<bool, Failure> {
+    /// Returns the nodes that in time have neither answered nor failed to.
+    pub(super) async fn ask_on(&mut self, nodes: &BTreeSet<NodeName>) -> Result<BTreeSet<NodeName>, Failure> {
         let seen = self.observe().await?;
         for node in nodes {
             self.live.act(&plan::inventory_job(self.policy, node, 1, &seen)).await?;
         }
+        let mut silent = nodes.clone();
         for _ in 0..PATIENCE_SECONDS {
             let seen = self.observe().await?;
             let is_over = |job: &&Inventory| job.report.is_some() || job.state == Some(JobState::Ended);
-            let over: BTreeSet<_> =
-                self.mine(&seen).map(|(_, job)| job).filter(is_over).map(|job| &job.node).collect();
-            if over.len() == nodes.len() {
-                return Ok(true);
+            for (_, job) in self.mine(&seen).filter(|(_, job)| is_over(job)) {
+                silent.remove(&job.node);
+            }
+            if silent.is_empty() {
+                break;
             }
             pause(Duration::from_secs(1)).await;
         }
-        Ok(false)
+        Ok(silent)
     }
 
     /// Returns the inventories, or why there is none of a node, and what is observed now.
@@ -105,10 +99,37 @@ impl Inventories<'_> {
     }
 }
 
+fn not_in_time(silent: &BTreeSet<NodeName>, namespace: &str) -> Failure {
+    let names: Vec<_> = silent.iter().map(ToString::to_string).collect();
+    Failure {
+        severity: Severity::Passing,
+        message: format!(
+            "the disks of {} were not inspected within {PATIENCE_SECONDS} s. See: kubectl -n {namespace} get pods -l \
+             osd-migrate.io/part=inventory",
+            names.join(", ")
+        ),
+    }
+}
+
 /// Returns the inventory of a Job, or why there is none.
 fn result(job: &Inventory) -> Result<NodeInventory, String> {
     let report = job.report.as_ref();
     let inventory = report.and_then(|report| report.inventory.clone());
     let why = || report.and_then(|report| report.problem.clone()).or_else(|| job.trouble.clone());
     inventory.ok_or_else(|| why().unwrap_or_else(|| "its Job has left no report".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_were_not_inspected_in_time_are_named() {
+        let silent = ["h2", "h1"].map(|node| NodeName(node.to_owned())).into();
+        assert_eq!(
+            not_in_time(&silent, "rook-ceph").message,
+            "the disks of h1, h2 were not inspected within 300 s. See: kubectl -n rook-ceph get pods -l \
+             osd-migrate.io/part=inventory"
+        );
+    }
 }

@@ -48,6 +48,8 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
 }
 
 /// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
+///
+/// A node that does not answer in time hides the disks of no other: the exit code reports it.
 async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
@@ -62,10 +64,11 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     let mut live = live.acting_as(own);
     let mut inventories = Inventories { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match inventories.ask().await {
-        Ok(()) => {
+        Ok(silent) => {
             let printed =
                 print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output, args.all).await;
-            printed.map_or_else(|exit| exit, |()| Exit::Finished)
+            let of_silent = || silent.as_ref().map_or(Exit::Finished, not_seen);
+            printed.map_or_else(|exit| exit, |()| of_silent())
         }
         Err(failure) => not_seen(&failure),
     };

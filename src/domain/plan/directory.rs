@@ -76,6 +76,8 @@ pub(super) fn is_selected(record: &Record, view: View<'_>) -> bool {
 
 /// Returns the nodes whose disks `plan --inventory` inspects: nodes that would get new OSDs, and nodes with
 /// an OSD that needs another disk for itself or for its database.
+///
+/// No pod starts on a node that is not Ready.
 pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
     let new = provision::nodes(seen, policy.store_on_file).chosen.into_iter().filter(|_| policy.makes_new());
     let candidates = candidates(View { policy, ledger: &Ledger::default(), seen });
@@ -83,7 +85,8 @@ pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
         let node = seen.kube.daemons.get(osd)?.node.clone()?;
         class.migrates().is_some_and(Kind::in_directory).then_some(node)
     });
-    new.chain(in_directories).chain(database::inspected(&candidates, seen)).collect()
+    let all = new.chain(in_directories).chain(database::inspected(&candidates, seen));
+    all.filter(|node| seen.kube.nodes.get(node).is_some_and(|node| node.ready)).collect()
 }
 
 /// Returns the disk that each OSD in a directory would get, by the latest inventory of each node.

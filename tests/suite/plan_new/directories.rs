@@ -232,6 +232,18 @@ fn unproven_directory_osd_is_inspected_again_then_quarantined() {
     assert!(!run.world.ceph.slots.contains_key(&OsdId(3)));
 }
 
+#[test]
+fn plan_inspects_the_disks_of_ready_nodes_only() {
+    let mut world = example::in_directory();
+    let inspected = |world: &World| {
+        let run = Run::of(world.clone());
+        plan::inspected(&run.policy, &run.seen()).contains(&NodeName("h1".to_owned()))
+    };
+    assert!(inspected(&world));
+    world.happen(&Happening::Around(Around::NotReady, true));
+    assert!(!inspected(&world));
+}
+
 /// Returns a run in which the slot is destroyed and another client takes the disk before the agent does.
 fn taken_past_destroy() -> (Run, Halt) {
     let mut run = Run::of(example::in_directory());
