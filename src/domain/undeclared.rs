@@ -168,9 +168,7 @@ impl Compared<'_> {
             ));
         }
         if let Some(link) = declared.link_without_disk(inventory) {
-            return Err(format!(
-                "{link} in devices leads to no disk of node {node}, and may have led to this one"
-            ));
+            return Err(format!("{link} leads to no disk of node {node}, and may have led to this one"));
         }
         let kernel: Vec<&String> = disks.iter().map(|disk| &disk.name).collect();
         let before = if self.created_as.is_empty() {

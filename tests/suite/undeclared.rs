@@ -185,6 +185,37 @@ fn names_that_survive_a_reboot_need_no_name_of_the_creation() {
 }
 
 #[test]
+fn link_outside_of_dev_disk_counts_as_a_link() {
+    let with_links = |case: Case| {
+        let slot = |name: &str, osd: OsdId| {
+            let mut disk = disk(name, osd);
+            disk.links.insert(format!("/dev/osd/slot{}", osd.0));
+            disk
+        };
+        case.on(&[slot("sda", ONE), slot("sdb", TWO)])
+    };
+    let path_filter =
+        |filter: &str| DeviceSelection { path_filter: Some(filter.to_owned()), ..DeviceSelection::default() };
+    for selection in [devices(&["/dev/osd/slot1"]), path_filter("^/dev/osd/slot1$")] {
+        assert_eq!(with_links(Case::of(selection)).undeclared(), [ONE]);
+    }
+    let unknown_name =
+        with_links(Case::of(devices(&["/dev/osd/slot1"]))).with(|case| case.created_as.clear());
+    assert_eq!(unknown_name.undeclared(), [ONE], "no kernel name is needed");
+    // No link is known that the CephCluster names: nothing is undeclared.
+    for (selection, expected) in [
+        (devices(&["/dev/osd/slot1"]), "/dev/osd/slot1 in devices leads to no disk of node h1"),
+        (devices(&["/dev/slot1", "/dev/sdb"]), "/dev/slot1 in devices leads to no disk of node h1"),
+        (path_filter("/dev/osd/.*"), "devicePathFilter /dev/osd/.* leads to no disk of node h1"),
+    ] {
+        let found = Case::of(selection).found();
+        assert_eq!(found.undeclared, [].into());
+        assert!(found.unknown[&ONE].starts_with(expected), "{:?}", found.unknown);
+    }
+    assert_eq!(Case::of(devices(&["sdb", "/dev/sdz"])).undeclared(), [ONE]);
+}
+
+#[test]
 fn disk_is_selected_by_any_of_its_names() {
     let part = || DiskSeen { parent: Some("sda".to_owned()), ..disk("sda1", ONE) };
     let whole = || DiskSeen { state: DiskState::Available, links: [].into(), ..disk("sda", ONE) };

@@ -14,6 +14,10 @@ use crate::domain::storage::{DeviceConfig, NamedDevice};
 /// Folder of the names of disks that survive a reboot.
 const LINKS: &str = "/dev/disk/";
 
+/// Beginnings of the names that the kernel gives to disks.
+const KERNEL_NAMES: [&str; 13] =
+    ["sd", "vd", "xvd", "hd", "nvme", "dm-", "md", "mmcblk", "loop", "nbd", "rbd", "dasd", "pmem"];
+
 /// Folder of those that have the id of the disk.
 const IDS: &str = "/dev/disk/by-id/";
 
@@ -57,24 +61,45 @@ impl<'a> Declared<'a> {
 
     /// Returns whether kernel names (`sdb`) may select a disk: they change from boot to boot.
     pub fn uses_kernel_names(&self) -> bool {
-        let is_kernel_name = |name: &str| !name.starts_with(LINKS);
         match self.choice {
             Choice::Nothing | Choice::All => false,
             Choice::Filter(_) => true,
             Choice::PathFilter(filter) => {
-                is_kernel_name(filter.trim_start_matches('^')) || filter.contains('|')
+                !filter.trim_start_matches('^').starts_with(LINKS) || filter.contains('|')
             }
-            Choice::Named(devices) => devices.iter().any(|device| is_kernel_name(&device.name)),
+            Choice::Named(devices) => devices.iter().any(|device| !is_link(&device.name)),
         }
     }
 
-    /// Returns a link in `devices[]` that leads to no disk of the node: it may be the former one of any disk.
-    pub fn link_without_disk(&self, inventory: &NodeInventory) -> Option<&'a str> {
-        let is_lost = |device: &&NamedDevice| {
-            device.name.starts_with(LINKS) && select::find(&device.name, inventory).is_none()
+    /// Returns a link in `devices[]`, or the filter of paths, that leads to no disk of the node: it may have
+    /// led to any disk.
+    ///
+    /// Rules of udev give links anywhere below `/dev`.
+    pub fn link_without_disk(&self, inventory: &NodeInventory) -> Option<String> {
+        let filters_links = |filter: &str| {
+            let begin = filter.trim_start_matches('^');
+            !begin.starts_with(LINKS) && is_link(begin)
         };
-        self.selector.named().iter().find(is_lost).map(|device| device.name.as_str())
+        let is_asked = |disk| !matches!(self.selector.asks(disk), Selection::No);
+        match self.choice {
+            Choice::PathFilter(filter) if filters_links(filter) => {
+                (!inventory.disks.iter().any(is_asked)).then(|| format!("devicePathFilter {filter}"))
+            }
+            Choice::Nothing | Choice::All | Choice::Filter(_) | Choice::PathFilter(_) => None,
+            Choice::Named(devices) => {
+                let is_lost = |device: &&NamedDevice| {
+                    is_link(&device.name) && select::find(&device.name, inventory).is_none()
+                };
+                devices.iter().find(is_lost).map(|device| format!("{} in devices", device.name))
+            }
+        }
     }
+}
+
+/// Returns whether a path is that of a link below `/dev`, and not a name of the kernel.
+fn is_link(path: &str) -> bool {
+    path.strip_prefix("/dev/")
+        .is_some_and(|name| name.contains('/') || !KERNEL_NAMES.iter().any(|kernel| name.starts_with(kernel)))
 }
 
 impl std::fmt::Display for Declared<'_> {

@@ -1,8 +1,16 @@
-//! The names under `/dev/disk` that udev gives to devices: by-id, by-path, by-partuuid ...
+//! The names below `/dev` that udev gives to devices: in `/dev/disk` by-id, by-path, by-partuuid ..., and where
+//! the owner's own rules put them.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Folders of `/dev` with one link for each device, which the kernel's number names, or without links to
+/// disks. udev's list of a device's links (`DEVLINKS`) has none of them.
+const NOT_READ: [&str; 8] = ["block", "char", "cpu", "fd", "hugepages", "mqueue", "pts", "shm"];
+
+/// Depth of the folders that are read: `/dev/disk/azure/scsi1/lun0` is at 4.
+const DEPTH: u32 = 5;
 
 /// Prefixes of names under by-id that udev derives from a disk's content.
 ///
@@ -15,8 +23,8 @@ pub(crate) struct Links(Vec<Link>);
 
 #[derive(Debug)]
 struct Link {
-    /// `by-id`
-    folder: String,
+    /// Folder below `/dev`: `disk/by-id`.
+    folder: PathBuf,
     name: String,
     path: PathBuf,
     target: PathBuf,
@@ -27,15 +35,23 @@ impl Links {
     ///
     /// Skips links whose target does not exist.
     pub(crate) fn read(dev: &Path) -> Self {
-        let mut all = Vec::new();
-        for (folder, path) in children(&dev.join("disk")) {
-            for (name, path) in children(&path) {
-                if let Ok(target) = path.canonicalize() {
-                    all.push(Link { folder: folder.clone(), name, path, target });
-                }
+        let mut links = Self::default();
+        links.read_folder(dev, Path::new(""), DEPTH);
+        links
+    }
+
+    fn read_folder(&mut self, dev: &Path, folder: &Path, depth: u32) {
+        for (name, path) in children(&dev.join(folder)) {
+            let Ok(meta) = path.symlink_metadata() else { continue };
+            let is_read = depth > 1 && (folder != Path::new("") || !NOT_READ.contains(&name.as_str()));
+            if meta.is_dir() && is_read {
+                self.read_folder(dev, &folder.join(&name), depth - 1);
+            } else if meta.is_symlink()
+                && let Ok(target) = path.canonicalize()
+            {
+                self.0.push(Link { folder: folder.to_owned(), name, path, target });
             }
         }
-        Self(all)
     }
 
     /// Returns every link that leads to a device, as full paths.
@@ -45,7 +61,7 @@ impl Links {
 
     /// Returns the names under by-id that identify a device, without the folder.
     pub(crate) fn by_id(&self, node: &Path) -> BTreeSet<String> {
-        let by_id = self.leading_to(node).filter(|link| link.folder == "by-id");
+        let by_id = self.leading_to(node).filter(|link| link.folder == Path::new("disk/by-id"));
         by_id
             .filter(|link| !FROM_CONTENT.iter().any(|no| link.name.starts_with(no)))
             .map(|link| link.name.clone())
@@ -57,7 +73,7 @@ impl Links {
         if !self.by_id(node).is_empty() {
             return BTreeSet::new();
         }
-        let by_path = self.leading_to(node).filter(|link| link.folder == "by-path");
+        let by_path = self.leading_to(node).filter(|link| link.folder == Path::new("disk/by-path"));
         by_path.map(|link| link.name.clone()).collect()
     }
 
@@ -84,7 +100,7 @@ mod tests {
         for folder in ["by-id", "by-path", "by-uuid"] {
             fs::create_dir_all(dev.join("disk").join(folder)).unwrap();
         }
-        for node in ["sda", "sda1", "vda"] {
+        for node in ["sda", "sda1", "sdb", "vda"] {
             fs::write(dev.join(node), "").unwrap();
         }
         for (link, to) in [
@@ -99,7 +115,14 @@ mod tests {
         ] {
             symlink(Path::new("../..").join(to), dev.join("disk").join(link)).unwrap();
         }
+        for (link, to) in [("osd/slots/1", "../../sdb"), ("slot1", "sdb"), ("block/8:16", "../sdb")] {
+            let link = dev.join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(to, link).unwrap();
+        }
         let links = Links::read(&dev);
+        let own = ["osd/slots/1", "slot1"].map(|link| dev.join(link).display().to_string());
+        assert_eq!(links.of(&dev.join("sdb")), own.into());
         let by_id = |name: &str| links.by_id(&dev.join(name)).into_iter().collect::<Vec<_>>();
         assert_eq!(by_id("sda"), ["ata-A", "wwn-0x5"]);
         assert_eq!(by_id("sda1"), ["ata-A-part1"]);
