@@ -47,7 +47,7 @@ pub(super) fn hash_ledger(
 ) {
     let Ledger { run: _, records, nodes } = ledger;
     hash_map(records, hasher, |record, hasher| hash_record(record, now, world, hasher));
-    hash_map(nodes, hasher, hash_work);
+    hash_map(nodes, hasher, |work, hasher| hash_work(work, now, hasher));
 }
 
 fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hasher: &mut impl Hasher) {
@@ -121,13 +121,14 @@ fn hash_emptying(empty: &Emptying, now: DateTime<Utc>, hasher: &mut impl Hasher)
     [intended_at, out_since, emptied_at, went_down_at].map(|at| at.map(|at| passed(now, at))).hash(hasher);
 }
 
-fn hash_work(work: &NodeWork, hasher: &mut impl Hasher) {
+fn hash_work(work: &NodeWork, now: DateTime<Utc>, hasher: &mut impl Hasher) {
     let NodeWork {
         status,
         since: _,
         message,
         run,
         inventoried_by,
+        away_since,
         inventory,
         failures,
         done,
@@ -137,6 +138,7 @@ fn hash_work(work: &NodeWork, hasher: &mut impl Hasher) {
         problems,
     } = work;
     (status, message, run, inventoried_by, inventory, failures).hash(hasher);
+    away_since.map(|at| passed(now, at)).hash(hasher);
     (done, left, directories, databases, problems).hash(hasher);
 }
 

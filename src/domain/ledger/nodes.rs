@@ -18,6 +18,9 @@ pub struct NodeWork {
     pub run: String,
     /// The run that asked for the node's inventory, if it is an earlier one.
     pub inventoried_by: Option<String>,
+    /// Since when the run waits for the node, which is not Ready, cordoned, or used by a Job of Rook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_since: Option<DateTime<Utc>>,
     /// Number of the inventory, saved before its Job is created.
     pub inventory: u32,
     /// Inventories that failed one after the other.

@@ -43,7 +43,12 @@ pub(super) fn taken_over(node: &NodeName, view: View<'_>) -> Option<NodeWork> {
         None => matches!(job.state, Some(JobState::Waiting | JobState::Running)) && is_young(job.created_at),
     };
     let inventoried_by = Some(work.inventory_run().to_owned());
-    serves.then(|| NodeWork { run: view.policy.run.clone(), inventoried_by, ..work.clone() })
+    serves.then(|| NodeWork {
+        run: view.policy.run.clone(),
+        inventoried_by,
+        away_since: None,
+        ..work.clone()
+    })
 }
 
 impl NodeProvisioner<'_> {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
 use super::provisioner::NodeProvisioner;
 use super::rest::Rest;
 use super::{adopt, available, inventories, new_on_pvc, new_osd};
@@ -12,7 +14,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::NodeInventory;
 use crate::domain::ledger::{NodeStatus, NodeWork};
-use crate::domain::next::{Next, Summary, Wait};
+use crate::domain::next::{Next, Saving, Summary, Wait};
 use crate::domain::osd::NodeName;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::{AWAY_MINUTES, MAX_FAILURES};
@@ -149,12 +151,15 @@ impl NodeProvisioner<'_> {
     /// An unreachable or cordoned node does not delay the others. When no other node is left it is waited
     /// for, and finally given up for this run. An inventory that is slow does not delay them either.
     fn next_node(&self) -> Option<Next> {
-        let (mut unreachable, mut inventory) = (None, None);
+        let (mut unreachable, mut inventory) = (Vec::new(), None);
         let (mut open, mut are_slow) = (0, true);
         for (node, work) in self.all_at_work() {
             if let Some(reason) = self.unreachable(node) {
-                unreachable = unreachable.or(Some((node, work, reason)));
+                unreachable.push((node, work, reason));
                 continue;
+            }
+            if work.away_since.is_some() {
+                return Some(self.save_away(&[node], None));
             }
             let next = self.work_on(node, work);
             if !matches!(next, Next::Wait(Wait::Inventory { .. })) {
@@ -172,7 +177,7 @@ impl NodeProvisioner<'_> {
         };
         let nodes = provision::nodes(self.view.seen, self.view.policy.store_on_file);
         let Some(node) = nodes.chosen.iter().find(is_new) else {
-            let given_up = unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
+            let given_up = self.give_up(unreachable);
             return match (given_up, inventory) {
                 (None | Some(Next::Wait(_)), Some(inventory)) => Some(inventory),
                 (given_up, _) => given_up,
@@ -205,11 +210,31 @@ impl NodeProvisioner<'_> {
         passes(Guard::NodeStillChosen, chosen(self.view).contains(node))
     }
 
-    fn give_up(&self, node: &NodeName, work: &NodeWork, reason: Reason) -> Next {
-        if (self.view.seen.at - work.since).num_minutes() < AWAY_MINUTES {
-            return waits(node, reason);
+    /// Gives up a node that has been away for long; otherwise waits for the first.
+    fn give_up(&self, unreachable: Vec<(&NodeName, &NodeWork, Reason)>) -> Option<Next> {
+        let noted_now = unreachable.iter().filter(|(_, work, _)| work.away_since.is_none());
+        let noted_now: Vec<&NodeName> = noted_now.map(|(node, ..)| *node).collect();
+        if !noted_now.is_empty() {
+            return Some(self.save_away(&noted_now, Some(self.view.seen.at)));
         }
-        self.complete(node, work, &Processed { problems: vec![reason.to_string()], ..Processed::default() })
+        let is_lost = |work: &NodeWork| {
+            work.away_since.is_some_and(|since| (self.view.seen.at - since).num_minutes() >= AWAY_MINUTES)
+        };
+        let lost = unreachable.iter().find(|(_, work, _)| is_lost(work));
+        if let Some((node, work, reason)) = lost {
+            let problems = vec![reason.to_string()];
+            return Some(self.complete(node, work, &Processed { problems, ..Processed::default() }));
+        }
+        unreachable.into_iter().next().map(|(node, _, reason)| waits(node, reason))
+    }
+
+    /// Saves since when nodes are away: a restarted pod would wait from the beginning.
+    fn save_away(&self, nodes: &[&NodeName], since: Option<DateTime<Utc>>) -> Next {
+        let mut ledger = self.view.ledger.clone();
+        for (_, work) in ledger.nodes.iter_mut().filter(|(node, _)| nodes.contains(node)) {
+            work.away_since = since;
+        }
+        Next::Save { ledger, osd: None, why: Saving::Skipping }
     }
 
     /// Starts on a node.

@@ -79,6 +79,7 @@ impl<'a> NodeProvisioner<'a> {
                 message: String::new(),
                 run: self.view.policy.run.clone(),
                 inventoried_by: None,
+                away_since: None,
                 inventory: before.map_or(0, |work| work.inventory) + 1,
                 failures,
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
@@ -138,6 +139,7 @@ impl<'a> NodeProvisioner<'a> {
                 status: NodeStatus::Completed,
                 since: self.view.seen.at,
                 message,
+                away_since: None,
                 databases: self.no_databases(node, work),
                 problems: message_of(node, work, &processed.problems),
                 ..work.clone()

@@ -139,7 +139,7 @@ fn tainted_node_gets_no_osd_and_not_ready_node_is_waited_for() {
     assert_eq!(run.world.ceph.slots.len(), 3);
 
     away.world.happen(&Happening::Around(Around::NotReady, true));
-    assert!(matches!(away.next(), Next::Wait(Wait::Node { .. })));
+    away.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     away.world.happen(&Happening::Around(Around::NotReady, false));
     assert_eq!(away.finished(), []);
     assert_eq!(away.world.ceph.slots.len(), 4);
@@ -329,6 +329,28 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     back.world.happen(&Happening::Around(Around::Cordoned, false));
     assert_eq!(back.finished(), []);
     assert_eq!(back.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn node_is_given_up_15_minutes_after_it_is_away() {
+    let mut run = Run::of(example::one_more());
+    run.save(|why| *why == Saving::Record);
+    run.world.happen(&Happening::Minutes(60));
+    let waits = |next: &Next| matches!(next, Next::Wait(Wait::Node { .. }));
+    for _ in 0..2 {
+        run.world.happen(&Happening::Around(Around::NotReady, true));
+        run.until(waits);
+        run.world.happen(&Happening::Minutes(14));
+        assert!(waits(&run.next()), "{:?}", run.next());
+        run.world.happen(&Happening::Around(Around::NotReady, false));
+        run.save(|why| *why == Saving::Record);
+        assert_eq!(run.ledger.nodes[&NodeName("h1".to_owned())].away_since, None);
+    }
+    run.world.happen(&Happening::Around(Around::NotReady, true));
+    run.until(waits);
+    run.world.happen(&Happening::Minutes(15));
+    assert!(run.finished().iter().any(|(node, why)| node == "h1" && why.contains("not Ready")));
+    assert_eq!(run.world.ceph.slots.len(), 3);
 }
 
 #[test]
