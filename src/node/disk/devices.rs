@@ -57,6 +57,9 @@ pub(crate) struct Partition {
     pub(crate) sectors: u64,
 }
 
+/// Reason for which a device of a PersistentVolume is not inspected. It is no fault.
+pub(crate) const MAPPED: &str = "(mapped by the kubelet for PersistentVolume ";
+
 /// Result of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
@@ -85,7 +88,7 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
             continue; // an empty card reader, an unused loop, one of several paths to an NVMe
         }
         if let Some(volume) = kubelet::volume_of(&sys) {
-            found.unseen.push(format!("{name} (mapped by the kubelet for PersistentVolume {volume})"));
+            found.unseen.push(format!("{name} {MAPPED}{volume})"));
             continue;
         }
         let node = dev.join(name.replace('!', "/"));

@@ -179,3 +179,25 @@ fn available_disks(processed: &Processed) -> Vec<AvailableDisk> {
 fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
+
+#[test]
+fn notes_of_an_inventory_are_problems_of_its_node() {
+    let with_notes = |notes: usize| NodeInventory {
+        notes: (0..notes).map(|n| format!("could not inspect sd{n} ({})", "x".repeat(400))).collect(),
+        capability: build::able(),
+        disks: Vec::new(),
+        osds: Vec::new(),
+    };
+    for on_file in [false, true] {
+        let problems = |notes| {
+            let seen = build::observation();
+            let node = NodeName("h1".to_owned());
+            provision::process(&node, &with_notes(notes), &DatabasesAsked::new(), &seen, on_file).problems
+        };
+        assert_eq!(problems(0), [""; 0]);
+        let few = problems(2);
+        assert!(few.len() == 2 && few[1].starts_with("could not inspect sd1 (") && few[1].len() == 300);
+        let many = problems(30);
+        assert_eq!((many.len(), many[5].as_str()), (6, "25 more notes of the inventory are not shown"));
+    }
+}

@@ -248,13 +248,18 @@ fn each_rejection_of_a_disk_or_node_is_quoted() {
         entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
     let of_disks: Vec<_> = rejections().iter().map(|one| (one.code().to_owned(), one.to_string())).collect();
     assert_told("disks", &of_disks, &disks);
-    let files = ["available", "database", "placement", "select", "volumes", "wanted"];
+    let files = ["available", "database", "placement", "process", "select", "volumes", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([
         longest("src/domain/plan/inventories.rs", "inventory_failed"),
         longest("src/domain/plan/disks.rs", "disks"),
         longest("src/domain/plan/provisioner.rs", "message_of"),
+        longest("src/k8s/nodes/inventory_report.rs", "shortened"),
+        longest("src/node/inventory/read.rs", "read"),
+        // `Notes::add`
+        "ceph-volume ...: ...".to_owned(),
+        "the fsids that this node issued: ...".to_owned(),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
 }
