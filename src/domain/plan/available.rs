@@ -1,7 +1,7 @@
 //! Available disks of a node, as its inventory found them, and what was done with them since.
 
 use super::approved::allows_disk;
-use super::new_osd;
+use super::{former, new_osd};
 use crate::domain::classify;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, NodeInventory};
@@ -34,13 +34,13 @@ pub(super) fn inventory<'a>(
 
 /// Returns what the disks of a node become, and which devices the databases of its existing OSDs go to.
 pub(super) fn process(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Processed {
-    provision::process(
-        node,
-        inventory,
-        &classify::databases_on(node, view.seen),
-        view.seen,
-        view.policy.store_on_file,
-    )
+    let asked = classify::databases_on(node, view.seen);
+    let on_file = view.policy.store_on_file;
+    let mut processed = provision::process(node, inventory, &asked, view.seen, on_file);
+    if !on_file {
+        processed.problems.extend(former::problems(node, inventory, view));
+    }
+    processed
 }
 
 /// Returns whether a record concerns this device of a node.

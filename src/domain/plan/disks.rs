@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::approved::{allows_disk, line_of_disk};
-use super::available;
+use super::{available, former};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{Layout, NodeName, OsdId};
@@ -77,9 +77,14 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
                     let word = if allows_disk(node, &available, view) { "new" } else { "not-in-plan" };
                     (word, test_only, Some(available.layout))
                 }
-                (Verdict::Ours { osd, fsid }, _) => {
-                    ("ours", Some(osd.map_or_else(|| fsid.to_string(), |osd: OsdId| osd.to_string())), None)
-                }
+                (Verdict::Ours { osd, fsid }, _) => match former::former(&disk, node, inventory, view) {
+                    Some(former) => ("rejected", Some(former), None),
+                    None => (
+                        "ours",
+                        Some(osd.map_or_else(|| fsid.to_string(), |osd: OsdId| osd.to_string())),
+                        None,
+                    ),
+                },
                 (Verdict::NotSelected, _) => ("not-selected", None, None),
                 (Verdict::Rejected(why), _) => ("rejected", Some(why), None),
             };

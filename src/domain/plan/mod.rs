@@ -12,7 +12,7 @@
 //! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
-//! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
+//! | `nodes`, `provisioner`, `inventories`, `available`, `former`, `adopt`, `new_osd` | new OSDs, node by node |
 //! | `new_on_pvc` | new OSDs on PVCs of device sets |
 //! | `crash_loop` | progress of a Job's pods, recorded after the decision |
 //! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |
@@ -29,6 +29,7 @@ mod directory_disk;
 mod disks;
 mod end;
 mod existing_osd;
+mod former;
 mod in_progress;
 mod inventories;
 mod lacks_disk;

@@ -1,6 +1,7 @@
 //! The id that an available disk gets, and what is recorded of the disk.
 
 use osd_migrate::domain::observation::OnPvcs;
+use osd_migrate::domain::storage::DeviceSelection;
 
 use super::*;
 
@@ -151,4 +152,44 @@ fn refilled_slot_retains_its_place_and_deployment_is_replaced() {
     let replaces = Some((daemon.uid.clone(), daemon.generation));
     assert_eq!(deploy.fresh.unwrap().replaces, replaces);
     assert_eq!(run.finished(), []);
+}
+
+#[test]
+fn disk_of_a_former_osd_is_reported_with_the_way_out() {
+    let problems = |world: &World| {
+        let mut run = Run::of(world.clone());
+        run.policy.only_new = true;
+        run.save(|why| matches!(why, Saving::Node { node, .. } if node.0 == "h2"));
+        run.finished()
+    };
+    let disks = |world: &World| {
+        let mut run = Run::of(world.clone());
+        run.save(|why| matches!(why, Saving::Node { node, status: NodeStatus::Orchestrating, .. } if node.0 == "h1"));
+        let found = plan::disks(&run.policy, &run.ledger, &run.seen());
+        let shown =
+            found.lines.into_iter().map(|line| (line.disk, (line.verdict, line.why.unwrap_or_default())));
+        shown.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    // Another disk has an old store with the id of an existing OSD.
+    let world = example::adopt();
+    let old = example::fsid(OsdId(0), 9);
+    let way = format!(
+        "a-disk carries the former OSD {old} (osd.0), which is not in the cluster, and becomes no OSD. If its data is \
+         not needed, make it blank, on node h1 in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-a-disk"
+    );
+    assert_eq!(problems(&world), [("h1".to_owned(), way)]);
+    let shown = disks(&world);
+    let former = format!("the former OSD {old} (osd.0), which is not in the cluster");
+    assert_eq!(shown["a-disk"], ("rejected", former));
+    assert_eq!(shown["disk-0"], ("ours", "osd.0".to_owned()));
+    // An existing OSD uses the disk: it was created again since the inventory.
+    let mut again = world.clone();
+    let metadata = again.ceph.slots.get_mut(&OsdId(0)).unwrap().metadata.as_mut().unwrap();
+    metadata.stable_devices.push("a-disk".to_owned());
+    assert_eq!(problems(&again), []);
+    // Nothing selects the disk.
+    let mut other = world;
+    other.kube.declaration.storage.selection =
+        DeviceSelection { filter: Some("^disk".to_owned()), ..DeviceSelection::default() };
+    assert_eq!(problems(&other), []);
 }

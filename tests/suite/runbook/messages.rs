@@ -251,6 +251,7 @@ fn each_rejection_of_a_disk_or_node_is_quoted() {
     let files = ["available", "database", "placement", "process", "select", "volumes", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
+    there.extend(sentences("src/domain/plan/former.rs"));
     there.extend([
         longest("src/domain/plan/inventories.rs", "inventory_failed"),
         longest("src/domain/plan/disks.rs", "disks"),
