@@ -1,6 +1,8 @@
 //! Adopts a finished OSD of this cluster on a disk of a node that is down and that nothing starts, whichever
 //! client created it.
 
+use std::collections::BTreeMap;
+
 use super::new_osd;
 use crate::domain::act::{Act, Deploy, Fresh, KubeAct};
 use crate::domain::guard::{Guard, passes};
@@ -19,7 +21,6 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
     })?;
     let slot = view.slot(found.osd)?;
     let location = provision::location(view.node(node)?, &view.seen.kube.declaration.storage);
-    let place = CrushItem { location, weight: Weight(0), device_class: None };
     let on_file = view.policy.store_on_file;
     Some(Next::Do(Act::Kube(KubeAct::Adopt(Deploy {
         osd: found.osd,
@@ -29,7 +30,7 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
         // The agent sees the node's file at another path than the OSD's pod does.
         block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
         store: found.store.to_string(),
-        crush: slot.crush.clone().unwrap_or(place),
+        crush: crush(slot.crush.clone(), location),
         layout: Layout { store: found.store.clone(), mode: found.mode, encrypted: found.encrypted },
         db_path: found.db_path.clone(),
         wal_path: found.wal_path.clone(),
@@ -39,6 +40,18 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
         fresh: Some(Fresh { replaces: None, source: None }),
         pvcs: None,
     }))))
+}
+
+/// Returns the place of an OSD on its node.
+///
+/// An OSD whose disk was moved here from another node leaves that node's host in CRUSH. A place below no host
+/// was chosen by a person.
+fn crush(of_slot: Option<CrushItem>, location: BTreeMap<String, String>) -> CrushItem {
+    match of_slot {
+        Some(item) if item.host().is_none_or(|host| location.get("host") == Some(host)) => item,
+        Some(item) => CrushItem { location, ..item },
+        None => CrushItem { location, weight: Weight(0), device_class: None },
+    }
 }
 
 fn type_of(found: &OsdSeen, inventory: &NodeInventory) -> Option<String> {

@@ -155,6 +155,27 @@ fn refilled_slot_retains_its_place_and_deployment_is_replaced() {
 }
 
 #[test]
+fn adopted_osd_is_placed_at_its_node_in_crush() {
+    let adopted = |host: Option<&str>| {
+        let mut world = example::adopt();
+        let item = world.ceph.slots.get_mut(&OsdId(0)).unwrap().crush.as_mut().unwrap();
+        (item.weight, item.device_class) = (Weight(7), Some("nvme".to_owned()));
+        item.location.remove("host");
+        item.location.insert("rack".to_owned(), "by-hand".to_owned());
+        item.location.extend(host.map(|host| ("host".to_owned(), host.to_owned())));
+        let act = Run::of(world).acts(|act| matches!(act, Act::Kube(KubeAct::Adopt(_))));
+        let Act::Kube(KubeAct::Adopt(deploy)) = act else { panic!("{act:?}") };
+        assert_eq!((deploy.crush.weight, deploy.crush.device_class.as_deref()), (Weight(7), Some("nvme")));
+        let place = |kind: &str| deploy.crush.location.get(kind).cloned();
+        (place("host"), place("rack"))
+    };
+    let [h1, by_hand] = ["h1", "by-hand"].map(|name| Some(name.to_owned()));
+    assert_eq!(adopted(Some("h1")), (h1.clone(), by_hand.clone()));
+    assert_eq!(adopted(None), (None, by_hand));
+    assert_eq!(adopted(Some("h2")), (h1, None), "its disk was moved");
+}
+
+#[test]
 fn disk_of_a_former_osd_is_reported_with_the_way_out() {
     let problems = |world: &World| {
         let mut run = Run::of(world.clone());
