@@ -2,7 +2,7 @@
 //!
 //! Plain data, the contract between agent and runner. It travels in a ConfigMap.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use chrono::{DateTime, Utc};
@@ -56,6 +56,10 @@ pub struct NodeInventory {
     pub disks: Vec<DiskSeen>,
     /// OSDs of any cluster, by `ceph-volume raw list` and `lvm list`.
     pub osds: Vec<OsdSeen>,
+    /// Available MiB of each disk, by kernel name, whose volume group is for databases of this cluster. It may be
+    /// empty, or have databases of OSDs that are gone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub database_groups: BTreeMap<String, u64>,
     /// Sentences for people about parts that could not be inspected or were left out.
     pub notes: Vec<String>,
 }

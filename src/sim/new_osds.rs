@@ -1,7 +1,7 @@
 //! New OSDs in the simulation: inventories of a node's disks, and where CRUSH places data when an OSD is
 //! added.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::act::{DataPrecondition, Deploy, Fresh};
 use crate::domain::inspection::Content;
@@ -100,6 +100,7 @@ impl World {
             capability: agent::able(),
             disks: here().map(|(name, disk)| self.disk_seen(name, disk)).collect(),
             osds: here().filter_map(|(_, disk)| self.osd_seen(disk)).collect(),
+            database_groups: BTreeMap::new(),
             notes: Vec::new(),
         }
     }

@@ -97,7 +97,13 @@ impl Case {
 
     fn found(&self) -> Found {
         let (disks, osds) = (self.disks.clone(), self.osds.clone());
-        let inventory = NodeInventory { capability: build::able(), disks, osds, notes: Vec::new() };
+        let inventory = NodeInventory {
+            capability: build::able(),
+            disks,
+            osds,
+            database_groups: [].into(),
+            notes: Vec::new(),
+        };
         undeclared::find(&[(node("h1"), Ok(inventory))].into(), &self.created_as, &self.seen)
     }
 

@@ -44,14 +44,16 @@ impl<'a> Databases<'a> {
     }
 
     /// Returns the disk that a `metadataDevice` names, if it can take databases: it is available, or has
-    /// databases of this cluster already.
+    /// databases of this cluster already, or a volume group for them.
     pub(super) fn usable(&self, name: &str) -> Result<&'a DiskSeen, String> {
         let disk = select::find(name, self.inventory)
             .ok_or_else(|| format!("its metadataDevice {name} was not found"))?;
         if disk.parent.is_some() {
             return Err(format!("its metadataDevice {name} is a partition: only whole disks are supported"));
         }
-        let has_databases = self.on(disk) > 0;
+        // Without a serial number, another disk in its place could be mistaken for it.
+        let is_group = self.inventory.database_groups.contains_key(&disk.name) && disk.identity.is_named();
+        let has_databases = self.on(disk) > 0 || is_group;
         let refused =
             |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} cannot be used: {why}"));
         match &disk.state {
@@ -93,7 +95,10 @@ impl<'a> Databases<'a> {
     /// comes to the same result.
     pub(super) fn shares(&self, disk: &DiskSeen, asked: &[Option<u64>]) -> Vec<Result<DbDevice, String>> {
         let there = self.on(disk);
-        let whole = whole_extents((disk.identity.size_bytes >> 20).saturating_sub(HEADER_MIB));
+        let size = (disk.identity.size_bytes >> 20).saturating_sub(HEADER_MIB);
+        // Databases of OSDs that are gone take their part.
+        let left = self.inventory.database_groups.get(&disk.name).filter(|_| there == 0);
+        let whole = whole_extents(left.map_or(size, |left| size.min(*left)));
         let mut room = whole;
         let mut taken: Vec<Option<u64>> = Vec::new();
         for size in asked.iter().flatten() {
@@ -115,7 +120,7 @@ impl<'a> Databases<'a> {
             .iter()
             .map(|size| match size {
                 Some(_) => declared.next().flatten().map_or_else(full, |size| give(Some(size))),
-                None if is_alone => give(None),
+                None if is_alone && whole > 0 => give(None),
                 None if share == 0 => full(),
                 None => give(Some(share)),
             })

@@ -165,6 +165,7 @@ mod tests {
                 },
                 disks,
                 osds: Vec::new(),
+                database_groups: std::collections::BTreeMap::new(),
                 notes: Vec::new(),
             }),
             problem: None,

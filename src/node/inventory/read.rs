@@ -21,6 +21,7 @@ use crate::node::inventory::{osds, rejections, state};
 use crate::node::legacy::files::{Reading, Sharing};
 use crate::node::state::issued;
 use crate::node::steps::{Steps, now};
+use crate::node::volumes::databases;
 
 /// Reads the node's disks and reports.
 ///
@@ -69,7 +70,13 @@ async fn see(request: &InventoryRequest, host: &Host, steps: &Steps) -> Result<N
             None,
             &capability.ceph_version,
         );
-        return Ok(NodeInventory { capability, disks, osds, notes: notes.0 });
+        return Ok(NodeInventory {
+            capability,
+            disks,
+            osds,
+            database_groups: BTreeMap::new(),
+            notes: notes.0,
+        });
     }
     let (capability, all, volumes, inventory) = tokio::join!(
         steps.time("capability", capability::of_image(host)),
@@ -91,7 +98,9 @@ async fn see(request: &InventoryRequest, host: &Host, steps: &Steps) -> Result<N
         }
     };
     let osds = osds::on(&all, &known, raw.as_ref(), &capability.ceph_version);
-    Ok(NodeInventory { capability, disks, osds, notes: notes.0 })
+    let groups = steps.time("groups", groups(&all, request.cluster)).await;
+    let database_groups = notes.unless("the volume groups for databases", groups);
+    Ok(NodeInventory { capability, disks, osds, database_groups, notes: notes.0 })
 }
 
 /// Sentences for people about what could not be inspected.
@@ -195,6 +204,21 @@ async fn states(all: &[Seen], known: &KnownOsds, inventory: &Rejections) -> Vec<
         disks.extend(parts);
     }
     disks
+}
+
+/// Returns the available MiB of each disk whose volume group is for databases of this cluster, by kernel name.
+async fn groups(all: &[Seen], cluster: ClusterFsid) -> Result<BTreeMap<String, u64>, NodeError> {
+    let physical = |disk: &Seen| match &disk.facts.marks {
+        Ok(Marks::Signed(signature)) => signature.physical_volume().map(str::to_owned),
+        Ok(_) | Err(_) => None,
+    };
+    let disks = all.iter().filter_map(|disk| Some((disk.facts.disk.name.clone(), physical(disk)?)));
+    let disks: Vec<(String, String)> = disks.collect();
+    if disks.is_empty() {
+        return Ok(BTreeMap::new()); // LVM waits for all disks of the node
+    }
+    let free_bytes = databases::groups(cluster).await?;
+    Ok(disks.into_iter().filter_map(|(name, uuid)| Some((name, free_bytes.get(&uuid)? >> 20))).collect())
 }
 
 /// Returns the final state of a disk.

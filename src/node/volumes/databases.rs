@@ -1,5 +1,7 @@
 //! The device for databases: found, proven to be available or this cluster's, and large enough.
 
+use std::collections::BTreeMap;
+
 use crate::domain::guard::{Guard, passes};
 use crate::domain::osd::{ClusterFsid, DbDevice};
 use crate::node::disk::devices::{self, Disk};
@@ -8,8 +10,8 @@ use crate::node::disk::usage;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::volumes::change::Change;
-use crate::node::volumes::lvm::{self, Lv};
-use crate::node::volumes::names::cluster_tag;
+use crate::node::volumes::lvm::{self, Group, Lv, Member};
+use crate::node::volumes::names::{cluster_tag, is_auxiliary_name};
 
 /// Bytes that LVM reserves at the front of a physical volume (its default `default_data_alignment`, 1 MiB).
 const HEADER: u64 = 1 << 20;
@@ -51,6 +53,45 @@ pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
     }
 }
 
+/// Returns the available bytes of each volume group for databases of this cluster, by the uuid of its physical
+/// volume.
+///
+/// Such a group is on one disk alone, and has volumes for databases and logs only, or none. A group that
+/// another client created has to have some.
+pub(crate) async fn groups(cluster: ClusterFsid) -> Result<BTreeMap<String, u64>, NodeError> {
+    let (members, all) = tokio::try_join!(lvm::members(), lvm::volumes())?;
+    Ok(for_databases(&members, &all, cluster))
+}
+
+fn for_databases(members: &[Member], all: &[Lv], cluster: ClusterFsid) -> BTreeMap<String, u64> {
+    let is_it = |member: &&Member| {
+        let disks = members.iter().filter(|other| other.group_uuid == member.group_uuid).count();
+        let there: Vec<&Lv> = all.iter().filter(|lv| lv.group_uuid == member.group_uuid).collect();
+        let is_for_databases = there.iter().all(|lv| is_ours(lv, cluster) && is_auxiliary(lv));
+        disks == 1 && is_for_databases && is_of_cluster(&member.group, &there, cluster)
+    };
+    members.iter().filter(is_it).map(|member| (member.physical.clone(), member.free_bytes)).collect()
+}
+
+/// Returns whether a group with these volumes is this cluster's alone, and not for the data of an OSD.
+fn is_of_cluster(group: &Group, there: &[&Lv], cluster: ClusterFsid) -> bool {
+    let has_ours_only = !there.is_empty() && there.iter().all(|lv| is_ours(lv, cluster));
+    let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));
+    !is_for_data && (group.tags.contains(&cluster_tag(cluster)) || has_ours_only)
+}
+
+/// Returns whether a volume is this cluster's.
+///
+/// osd-migrate's volumes have ceph-volume's tags only while their OSD is prepared.
+fn is_ours(lv: &Lv, cluster: ClusterFsid) -> bool {
+    lv.cluster == Some(cluster) || lv.tags.contains(&cluster_tag(cluster))
+}
+
+fn is_auxiliary(lv: &Lv) -> bool {
+    let is_tagged = matches!(lv.ceph.kind.as_deref(), Some("db" | "wal"));
+    is_tagged || (lv.ceph.kind.is_none() && is_auxiliary_name(&lv.name))
+}
+
 fn refused(disk: &Disk, what: &str) -> NodeError {
     NodeError::Refused(format!("{}, for the database: {what}", disk.described()))
 }
@@ -65,7 +106,6 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
             db.identity.stable_name()
         )));
     };
-    let mine = cluster_tag(cluster);
     let found = marks::of(&disk).await?;
     if !matches!(&found, Marks::Signed(signature) if signature.physical_volume().is_some()) {
         let disk = disk.again(&host.sys_block, &host.dev)?;
@@ -84,13 +124,68 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
         ));
     };
     let all = lvm::volumes().await?;
-    let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
-    // osd-migrate's volumes have ceph-volume's tags only while their OSD is prepared.
-    let is_ours = |lv: &Lv| lv.cluster == Some(cluster) || lv.tags.contains(&mine);
-    let is_of_cluster = there.peek().is_some() && there.all(is_ours);
-    let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));
-    if !is_for_data && (group.tags.contains(&mine) || is_of_cluster) {
+    let there: Vec<&Lv> = all.iter().filter(|lv| lv.group == group.name).collect();
+    if is_of_cluster(&group, &there, cluster) {
         return Ok((disk, State::Group(group.name), free_bytes));
     }
     Err(refused(&disk, &format!("volume group {} does not belong to this cluster alone", group.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::osd::OsdFsid;
+    use crate::node::volumes::lvm::CephTags;
+    use crate::node::volumes::names::{block, database};
+
+    fn cluster(n: u128) -> ClusterFsid {
+        ClusterFsid::new(uuid::Uuid::from_u128(n)).unwrap()
+    }
+
+    fn member(physical: &str, group: &str, tags: &[String]) -> Member {
+        let tags = tags.to_vec();
+        Member {
+            physical: physical.to_owned(),
+            group: Group { name: group.to_owned(), tags },
+            group_uuid: group.to_owned(),
+            free_bytes: 7,
+        }
+    }
+
+    fn volume(group: &str, kind: Option<&str>, of: ClusterFsid) -> Lv {
+        let fsid = OsdFsid::new(uuid::Uuid::from_u128(5)).unwrap();
+        Lv {
+            group: group.to_owned(),
+            group_uuid: group.to_owned(),
+            name: if kind == Some("block") { block(fsid) } else { database(fsid) },
+            uuid: "lv".to_owned(),
+            origin: None,
+            size_bytes: 1,
+            tags: Vec::new(),
+            cluster: Some(of),
+            ceph: CephTags { kind: kind.map(str::to_owned), ..CephTags::default() },
+        }
+    }
+
+    #[test]
+    fn volume_group_for_databases_is_empty_or_has_only_them() {
+        let (ours, other) = (cluster(1), cluster(2));
+        let mine = [cluster_tag(ours)];
+        let found = |members: &[Member], all: &[Lv]| {
+            for_databases(members, all, ours).into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[member("a", "vg", &mine)], &[]), ["a"], "no volume is left in it");
+        assert_eq!(found(&[member("a", "vg", &[])], &[]), [""; 0], "anybody may have created it");
+        for kind in [Some("db"), Some("wal"), None] {
+            assert_eq!(found(&[member("a", "vg", &[])], &[volume("vg", kind, ours)]), ["a"], "{kind:?}");
+        }
+        for foreign in [volume("vg", Some("block"), ours), volume("vg", Some("db"), other)] {
+            let all = [volume("vg", Some("db"), ours), foreign];
+            assert_eq!(found(&[member("a", "vg", &mine)], &all), [""; 0]);
+        }
+        let for_data = [cluster_tag(ours), "osd-migrate.osd=3".to_owned()];
+        assert_eq!(found(&[member("a", "vg", &for_data)], &[]), [""; 0]);
+        let on_two = [member("a", "vg", &mine), member("b", "vg", &mine)];
+        assert_eq!(found(&on_two, &[]), [""; 0], "it is on two disks");
+    }
 }

@@ -88,6 +88,16 @@ pub(super) struct Group {
     pub(super) tags: Vec<String>,
 }
 
+/// A physical volume and its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) physical: String,
+    pub(super) group: Group,
+    pub(super) group_uuid: String,
+    /// Available bytes of the group.
+    pub(super) free_bytes: u64,
+}
+
 /// A segment of a physical volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -119,6 +129,12 @@ pub(super) async fn group_on(device: &Path) -> Result<Option<(Group, u64)>, Node
     let report: Report = ask(&["pvs", "vg_name,vg_tags,vg_free", &device.display().to_string()]).await?;
     let mut groups = report.pvs().map(|row| (row.vg_free.parse().unwrap_or(0), row.into_group()));
     Ok(groups.find(|(_, group)| !group.name.is_empty()).map(|(free, group)| (group, free)))
+}
+
+/// Returns all physical volumes that are in a group.
+pub(super) async fn members() -> Result<Vec<Member>, NodeError> {
+    let report: Report = ask(&["pvs", "pv_uuid,vg_name,vg_uuid,vg_tags,vg_free"]).await?;
+    Ok(report.pvs().filter(|row| !row.vg_name.is_empty()).map(Row::into_member).collect())
 }
 
 /// Returns the tags of a volume group, or none if the group does not exist.
@@ -186,6 +202,15 @@ struct Row {
 impl Row {
     fn into_group(self) -> Group {
         Group { name: self.vg_name, tags: ours(&self.vg_tags) }
+    }
+
+    fn into_member(self) -> Member {
+        Member {
+            physical: self.pv_uuid.clone(),
+            group_uuid: self.vg_uuid.clone(),
+            free_bytes: self.vg_free.parse().unwrap_or(0),
+            group: self.into_group(),
+        }
     }
 
     fn into_segment(self) -> Segment {

@@ -30,6 +30,11 @@ pub(super) fn log(fsid: OsdFsid) -> String {
     format!("osd-wal-{fsid}")
 }
 
+/// Returns whether a volume is named like one for a database or a log.
+pub(super) fn is_auxiliary_name(name: &str) -> bool {
+    ["osd-db-", "osd-wal-"].iter().any(|begin| name.starts_with(begin))
+}
+
 const FSID_TAG: &str = "osd-migrate.fsid=";
 
 pub(super) fn fsid_tag(fsid: OsdFsid) -> String {

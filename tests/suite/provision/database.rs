@@ -173,6 +173,38 @@ fn metadata_device_with_databases_of_this_cluster_is_shared() {
 }
 
 #[test]
+fn metadata_device_with_a_volume_group_of_this_cluster_is_shared() {
+    for state in [
+        DiskState::Ours { fsid: fsid(OsdId(9)), osd: Some(OsdId(9)) },
+        DiskState::Rejected { why: Rejection::Lvm },
+        DiskState::Rejected { why: Rejection::InUse { by: vec!["dm-1".to_owned()] } },
+    ] {
+        let group = |free_mib| {
+            shared(&["sdb", "sdc"], 10_001).with(|case| {
+                device(case).state = state.clone();
+                case.inventory.database_groups = [("nvme0n1".to_owned(), free_mib)].into();
+            })
+        };
+        // An empty group, and one with the database of an OSD that is gone.
+        for (free_mib, share) in [(10_000, 5_000), (6_002, 3_000)] {
+            assert_eq!(sizes(&group(free_mib)), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(share))));
+        }
+        let full = group(0);
+        assert_eq!(full.new_osds(), [""; 0]);
+        assert_eq!(
+            full.problems(),
+            ["sdb, sdc cannot become an OSD: there is not enough space for its database on nvme0n1"]
+        );
+        let unnamed = group(10_000).with(|case| {
+            let identity = &mut device(case).identity;
+            (identity.serial, identity.wwn) = (None, None);
+            identity.by_id.clear();
+        });
+        assert_eq!(unnamed.new_osds(), [""; 0]);
+    }
+}
+
+#[test]
 fn database_size_is_left_to_ceph_volume_or_shared_evenly() {
     assert_eq!(sizes(&shared(&["sdb"], 10_001)), [("sdb".to_owned(), None)]);
     // 10001 MiB, one of them LVM's: 2500 extents of 4 MiB, a third of them each.

@@ -116,7 +116,13 @@ impl Case {
         let mut seen = build::observation();
         seen.kube.declaration.storage = Storage { all_nodes: true, selection, ..Storage::default() };
         let (disks, notes) = (disks.to_vec(), Vec::new());
-        let inventory = NodeInventory { capability: build::able(), disks, osds: Vec::new(), notes };
+        let inventory = NodeInventory {
+            capability: build::able(),
+            disks,
+            osds: Vec::new(),
+            database_groups: [].into(),
+            notes,
+        };
         Self { seen, inventory, asked: DatabasesAsked::new() }
     }
 
@@ -187,6 +193,7 @@ fn notes_of_an_inventory_are_problems_of_its_node() {
         capability: build::able(),
         disks: Vec::new(),
         osds: Vec::new(),
+        database_groups: [].into(),
     };
     for on_file in [false, true] {
         let problems = |notes| {

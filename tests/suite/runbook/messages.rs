@@ -261,6 +261,7 @@ fn each_rejection_of_a_disk_or_node_is_quoted() {
         // `Notes::add`
         "ceph-volume ...: ...".to_owned(),
         "the fsids that this node issued: ...".to_owned(),
+        "the volume groups for databases: ...".to_owned(),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
 }
