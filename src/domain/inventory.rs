@@ -56,8 +56,9 @@ pub struct NodeInventory {
     pub disks: Vec<DiskSeen>,
     /// OSDs of any cluster, by `ceph-volume raw list` and `lvm list`.
     pub osds: Vec<OsdSeen>,
-    /// Available MiB of each disk, by kernel name, whose volume group is for databases of this cluster. It may be
-    /// empty, or have databases of OSDs that are gone.
+    /// Available MiB of each disk whose volume group is for databases of this cluster, by kernel name.
+    ///
+    /// The group may be empty, or have databases of OSDs that are gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub database_groups: BTreeMap<String, u64>,
     /// Sentences for people about parts that could not be inspected or were left out.

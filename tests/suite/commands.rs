@@ -20,7 +20,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 29] = [
+const OF_OTHERS: [&str; 31] = [
     "--all-containers",
     "--as",
     "--block",
@@ -32,6 +32,7 @@ const OF_OTHERS: [&str; 29] = [
     "--from",
     "--grace-period",
     "--delete-emptydir-data",
+    "--destroy",
     "--ignore-daemonsets",
     "--ignore-not-found",
     "--kube-context",
@@ -39,6 +40,7 @@ const OF_OTHERS: [&str; 29] = [
     "--no-hooks",
     "--one-file-system",
     "--osd-data",
+    "--osd-fsid",
     "--osd-id",
     "--osd-uuid",
     "--prefix",

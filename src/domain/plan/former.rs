@@ -80,8 +80,8 @@ fn former_osd(
     inventory: &NodeInventory,
     view: View<'_>,
 ) -> Option<(OsdFsid, Option<OsdId>)> {
-    let (fsid, named) = on(disk)?;
-    let osd = named.or_else(|| inventory.osds.iter().find(|osd| osd.fsid == fsid).map(|osd| osd.osd));
+    let (fsid, of_label) = on(disk)?;
+    let osd = of_label.or_else(|| inventory.osds.iter().find(|osd| osd.fsid == fsid).map(|osd| osd.osd));
     let exists = |fsid| {
         let has_it = |slot: &Slot| slot.fsid == Some(fsid) && slot.state != SlotState::Destroyed;
         let by_id = osd.and_then(|osd| view.slot(osd)).is_some_and(has_it);

@@ -12,7 +12,8 @@
 //! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
-//! | `nodes`, `provisioner`, `inventories`, `available`, `former`, `adopt`, `new_osd` | new OSDs, node by node |
+//! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
+//! | `former` | disks with OSDs that are no longer in the cluster |
 //! | `new_on_pvc` | new OSDs on PVCs of device sets |
 //! | `crash_loop` | progress of a Job's pods, recorded after the decision |
 //! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |

@@ -1,5 +1,5 @@
-//! The names below `/dev` that udev gives to devices: in `/dev/disk` by-id, by-path, by-partuuid ..., and where
-//! the owner's own rules put them.
+//! The names below `/dev` that udev gives to devices: in `/dev/disk` by-id, by-path, by-partuuid ..., and
+//! where the owner's own rules put them.
 
 use std::collections::BTreeSet;
 use std::fs;

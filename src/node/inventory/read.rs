@@ -206,7 +206,8 @@ async fn states(all: &[Seen], known: &KnownOsds, inventory: &Rejections) -> Vec<
     disks
 }
 
-/// Returns the available MiB of each disk whose volume group is for databases of this cluster, by kernel name.
+/// Returns the available MiB of each disk, by kernel name, whose volume group is for databases of this
+/// cluster.
 async fn groups(all: &[Seen], cluster: ClusterFsid) -> Result<BTreeMap<String, u64>, NodeError> {
     let physical = |disk: &Seen| match &disk.facts.marks {
         Ok(Marks::Signed(signature)) => signature.physical_volume().map(str::to_owned),

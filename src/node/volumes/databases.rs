@@ -53,8 +53,8 @@ pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
     }
 }
 
-/// Returns the available bytes of each volume group for databases of this cluster, by the uuid of its physical
-/// volume.
+/// Returns the available bytes of each volume group for databases of this cluster, by the uuid of its
+/// physical volume.
 ///
 /// Such a group is on one disk alone, and has volumes for databases and logs only, or none. A group that
 /// another client created has to have some.

@@ -1,6 +1,8 @@
 //! The id that an available disk gets, and what is recorded of the disk.
 
+use osd_migrate::domain::inventory::NodeInventory;
 use osd_migrate::domain::observation::OnPvcs;
+use osd_migrate::domain::osd::Mode;
 use osd_migrate::domain::storage::DeviceSelection;
 
 use super::*;
@@ -175,42 +177,61 @@ fn adopted_osd_is_placed_at_its_node_in_crush() {
     assert_eq!(adopted(Some("h2")), (h1, None), "its disk was moved");
 }
 
+/// Returns the disks as `plan` shows them when the inventory of h1 has reported, with a change of it.
+fn disks_of_h1(world: &World, change: impl Fn(&mut NodeInventory)) -> plan::Disks {
+    let mut run = Run::of(world.clone());
+    run.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
+    let mut seen = run.seen();
+    let reports = seen.kube.inventories.values_mut().filter_map(|job| job.report.as_mut());
+    reports.filter_map(|report| report.inventory.as_mut()).for_each(change);
+    plan::disks(&run.policy, &run.ledger, &seen)
+}
+
 #[test]
 fn disk_of_a_former_osd_is_reported_with_the_way_out() {
-    let problems = |world: &World| {
-        let mut run = Run::of(world.clone());
-        run.policy.only_new = true;
-        run.save(|why| matches!(why, Saving::Node { node, .. } if node.0 == "h2"));
-        run.finished()
-    };
-    let disks = |world: &World| {
-        let mut run = Run::of(world.clone());
-        run.save(|why| matches!(why, Saving::Node { node, status: NodeStatus::Orchestrating, .. } if node.0 == "h1"));
-        let found = plan::disks(&run.policy, &run.ledger, &run.seen());
-        let shown =
-            found.lines.into_iter().map(|line| (line.disk, (line.verdict, line.why.unwrap_or_default())));
-        shown.collect::<std::collections::BTreeMap<_, _>>()
-    };
     // Another disk has an old store with the id of an existing OSD.
     let world = example::adopt();
     let old = example::fsid(OsdId(0), 9);
-    let way = format!(
-        "a-disk carries the former OSD {old} (osd.0), which is not in the cluster, and becomes no OSD. If its data is \
-         not needed, make it blank, on node h1 in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-a-disk"
+    let carries = format!(
+        "a-disk carries the former OSD {old} (osd.0), which is not in the cluster, and becomes no OSD. "
     );
-    assert_eq!(problems(&world), [("h1".to_owned(), way)]);
-    let shown = disks(&world);
+    let zap = "If its data is not needed, make it blank, on node h1 in Ceph's image: ceph-volume lvm zap";
+    let mut run = Run::of(world.clone());
+    let problem = ("h1".to_owned(), format!("{carries}{zap} /dev/disk/by-id/ata-a-disk"));
+    assert_eq!(run.finished(), [problem]);
+    let shown = disks_of_h1(&world, |_| {});
+    let line = |disk: &str| shown.lines.iter().find(|line| line.disk == disk).unwrap();
     let former = format!("the former OSD {old} (osd.0), which is not in the cluster");
-    assert_eq!(shown["a-disk"], ("rejected", former));
-    assert_eq!(shown["disk-0"], ("ours", "osd.0".to_owned()));
+    assert_eq!((line("a-disk").verdict, line("a-disk").why.as_ref()), ("rejected", Some(&former)));
+    assert_eq!((line("disk-0").verdict, line("disk-0").why.as_deref()), ("ours", Some("osd.0")));
+    // On volumes, only those of the OSD may be wiped; of an OSD that is not listed, nothing is known.
+    let problems = |change: &dyn Fn(&mut NodeInventory)| {
+        let problems = disks_of_h1(&world, change).problems;
+        problems.into_iter().map(|(_, problem)| problem).collect::<Vec<_>>()
+    };
+    let on_volumes = problems(&|inventory| inventory.osds.iter_mut().for_each(|osd| osd.mode = Mode::Lvm));
+    assert_eq!(on_volumes, [format!("{carries}{zap} --destroy --osd-fsid {old}")]);
+    let unlisted = problems(&|inventory| inventory.osds.retain(|osd| osd.fsid != old));
+    assert_eq!(unlisted, [format!("{carries}See on node h1 in Ceph's image: ceph-volume lvm list")]);
+    // Nor a disk that has databases of existing OSDs, or a partition of a disk that has others.
+    let shared = problems(&|inventory| {
+        inventory.osds.iter_mut().for_each(|osd| osd.db_disk = Some("a-disk".to_owned()));
+    });
+    assert_eq!(shared, [""; 0]);
+    let partitioned = problems(&|inventory| {
+        let mut part = inventory.disks.iter().find(|disk| disk.name == "a-disk").unwrap().clone();
+        (part.name, part.parent) = ("a-disk1".to_owned(), Some("a-disk".to_owned()));
+        inventory.disks.push(part);
+    });
+    assert!(partitioned.len() == 1 && partitioned[0].starts_with("a-disk1 carries"), "{partitioned:?}");
     // An existing OSD uses the disk: it was created again since the inventory.
     let mut again = world.clone();
     let metadata = again.ceph.slots.get_mut(&OsdId(0)).unwrap().metadata.as_mut().unwrap();
     metadata.stable_devices.push("a-disk".to_owned());
-    assert_eq!(problems(&again), []);
+    assert_eq!(disks_of_h1(&again, |_| {}).problems, []);
     // Nothing selects the disk.
-    let mut other = world;
-    other.kube.declaration.storage.selection =
+    let mut other = world.clone();
+    other.kube.declaration.storage.nodes[0].selection =
         DeviceSelection { filter: Some("^disk".to_owned()), ..DeviceSelection::default() };
-    assert_eq!(problems(&other), []);
+    assert_eq!(disks_of_h1(&other, |_| {}).problems, []);
 }

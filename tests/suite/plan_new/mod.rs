@@ -70,7 +70,7 @@ impl Run {
         self.world.happen(&Happening::Minutes(1));
     }
 
-    /// Runs one iteration. Inventory Jobs of these names make no progress.
+    /// Runs one iteration, in which inventory Jobs of these names make no progress.
     fn step_without(&mut self, stuck: &BTreeSet<String>) {
         match self.next() {
             Next::Save { ledger, .. } => self.ledger = ledger,
