@@ -279,7 +279,9 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     }
     let is_available = |disk: &Disk| {
         let is_ours = |content: &Content| matches!(content, Content::Tombstone { cluster, .. } if *cluster == world.ceph.fsid);
-        let is_reported = ledger.nodes.get(&disk.node).is_some_and(|work| !work.problems.is_empty());
+        // A former OSD on another disk of the node explains nothing.
+        let explains = |problem: &String| !problem.contains(" carries the former OSD ");
+        let is_reported = ledger.nodes.get(&disk.node).is_some_and(|work| work.problems.iter().any(explains));
         (disk.content == Content::Blank || is_ours(&disk.content))
             && is_selected(world, &disk.node)
             && !is_reported
