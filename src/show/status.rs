@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(json, json!([]));
         (ledger.run.bootstrap, ledger.run.fence) = (true, Some("osd-migrate-1".to_owned()));
         let (text, json) = of(&ledger, None);
-        let line = "Temporary changes: fence (annotation of the CephCluster), bootstrap (user client.bootstrap-osd \
+        let line = "Temporary changes: fence (label of the CephCluster), bootstrap (user client.bootstrap-osd \
                     of Ceph). The next run restores what no OSD needs any more: kubectl ";
         assert!(text.contains(line), "{text}");
         assert_eq!(json, json!(["fence", "bootstrap"]));

@@ -23,7 +23,7 @@ pub struct Temporary {
 pub const ALL: [Temporary; 8] = [
     Temporary {
         name: "fence",
-        what: "annotation of the CephCluster",
+        what: "label of the CephCluster",
         is_saved: |ledger| ledger.run.fence.is_some(),
         is_changed: fence::is_changed,
         restore: fence::restore,
