@@ -143,9 +143,9 @@ fn reshaped_by_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     }
     write!(
         f,
-        "; Rook is to be kept from reconciling, because it would start {} as their device sets declare (`encrypted`, \
-         templates), and their devices are not so yet. Migrate them first, or declare a template that they have and \
-         their set has lost: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER",
+        "; Rook is to be kept from reconciling, because it would start {} as their device sets (`encrypted`, templates) \
+         or their nodes (`encryptedDevice`) declare, and their devices are not so yet. Migrate them first, or declare \
+         what they are: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER",
         first_names(&summary.reshaped_by_rook, NAMED)
     )
 }

@@ -45,8 +45,8 @@ pub fn before_an_edit(seen: &Observation) -> Option<String> {
         ));
     }
     Some(format!(
-        "Rook's operator {} is running and starts {} as their device sets declare, whatever is on their devices. Before \
-         Rook restarts them: {first}",
+        "Rook's operator {} is running and starts {} as their device sets or nodes declare, whatever is on their \
+         devices. Before Rook restarts them: {first}",
         operator.name,
         gate::names(&differ)
     ))

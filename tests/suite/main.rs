@@ -13,6 +13,7 @@
 )]
 
 mod begin;
+mod begin_beside;
 mod chart;
 mod chart_objects;
 mod classify;

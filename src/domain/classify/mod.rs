@@ -21,3 +21,4 @@ pub use on_pvc::{pvcs_of, set_of};
 pub use pvc_refusal::PvcRefusal;
 pub use pvcs::unusable;
 pub use release::{ignores_osd_id, lists_no_links};
+pub use target::is_node_encrypted;

@@ -72,7 +72,7 @@ fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Obser
 
 /// Returns whether the node declares encryption, whatever its device declares (see `provision`: Rook reads
 /// the node's setting only).
-fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
+pub fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
     let of_node = |node| provision::config_of(node, None, seen).encrypted == Some(true);
     daemon.node.as_ref().is_some_and(of_node)
 }

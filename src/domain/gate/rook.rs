@@ -12,7 +12,7 @@ use crate::domain::device_set::{METADATA, WAL};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::Run;
 use crate::domain::observation::{Daemon, Observation, OnPvcs, Operator, RookPrepare, Slot};
-use crate::domain::osd::{Kind, NodeName, OsdId};
+use crate::domain::osd::{Kind, Mode, NodeName, OsdId};
 use crate::domain::view::View;
 
 /// Time without a status from Rook after which its operator counts as stopped or hanging.
@@ -88,8 +88,12 @@ pub fn stays_fenced(seen: &Observation) -> bool {
     seen.kube.fenceable_operator().is_some() && (would_migrate || would_reshape())
 }
 
-/// Returns the OSDs on PVCs whose Deployments a Rook that is not fenced would give another shape: encrypted
-/// and with PVCs for database and log as their device set declares, whatever is on their devices.
+/// Returns the OSDs whose Deployments a Rook that is not fenced would give another shape, whatever is on
+/// their devices: encrypted and with PVCs for database and log as their device set declares, or encrypted as
+/// their node declares.
+///
+/// From 1.20 on, Rook activates an OSD on LVM as its node's `encryptedDevice` says (`activateOSDOnNodeCode`,
+/// spec.go, v1.20.6). Without a key of the OSD, its init container fails.
 ///
 /// Rook links a PVC of the set as `block.db` even if the OSD has no database there (spec.go,
 /// `onPVCWithMetadata`, v1.20.6), and BlueStore refuses a database of another OSD. Such an OSD does not start
@@ -104,7 +108,15 @@ pub fn reshaped_by_rook(seen: &Observation) -> BTreeSet<OsdId> {
                 || set.has_template(WAL) != on.wal.is_some()
         })
     };
-    seen.kube.daemons.iter().filter(|(_, daemon)| differs(daemon)).map(|(osd, _)| *osd).collect()
+    // The releases that activate so are among those that honour the fence.
+    let activates_so = seen.kube.operator.as_ref().is_some_and(|operator| operator.honours_fence);
+    let has_no_key = |osd: &OsdId| seen.ceph.slots.get(osd).is_some_and(|slot| !slot.dmcrypt_key);
+    let lacks_key = |osd: &OsdId, daemon: &Daemon| {
+        let is_on_lvm = daemon.on_pvcs.is_none() && daemon.mode == Some(Mode::Lvm);
+        activates_so && is_on_lvm && has_no_key(osd) && classify::is_node_encrypted(daemon, seen)
+    };
+    let all = seen.kube.daemons.iter();
+    all.filter(|(osd, daemon)| differs(daemon) || lacks_key(osd, daemon)).map(|(osd, _)| *osd).collect()
 }
 
 /// Returns the OSDs that Rook would migrate without the fence, if the CephCluster confirms migrations.

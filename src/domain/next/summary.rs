@@ -38,8 +38,8 @@ pub struct Summary {
     /// OSDs that Rook would start to migrate itself if it were released: the fence stays, or its operator
     /// stays at 0.
     pub withheld_from_rook: BTreeSet<OsdId>,
-    /// OSDs on PVCs whose Deployments Rook would give another shape than their devices have: the fence stays,
-    /// or its operator stays at 0.
+    /// OSDs whose Deployments Rook would give another shape than their devices have: the fence stays, or its
+    /// operator stays at 0.
     pub reshaped_by_rook: BTreeSet<OsdId>,
     /// When the owner ordered the fence that is still set (`osd-migrate fence`).
     pub fenced_since: Option<DateTime<Utc>>,

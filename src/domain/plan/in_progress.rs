@@ -118,11 +118,20 @@ pub fn waits(view: View<'_>) -> Vec<Wait> {
 fn of_record(record: &Record, view: View<'_>) -> Next {
     let is_wanted = is_wanted(record, view);
     let step = Step::of(record, is_wanted, view);
-    let next = match gate::held(view) {
+    let held = gate::first_of([gate::held(view), waits_for_clients(record, view)]);
+    let next = match held {
         Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => step.held(reason),
         Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
     };
     step.unless_twice(next)
+}
+
+/// Returns the gate of an OSD that is recorded beside others, and that nothing was done for yet: the next one
+/// begins only while clients do not notice those that are down or get their data back.
+fn waits_for_clients(record: &Record, view: View<'_>) -> Gate {
+    let is_beside = || view.ledger.in_flight().any(|other| other.osd != record.osd && other.is_committed());
+    let may_wait = record.stop_intended_at.is_none() && !record.is_committed() && is_beside();
+    if may_wait { gate::commit_latency(view) } else { Gate::Open }
 }
 
 /// Returns the step of an open record.

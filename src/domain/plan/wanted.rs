@@ -34,9 +34,17 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
         && view.selects(record.osd)
         && view.removal_request(record.osd).is_none()
         && !is_undone(record, view)
+        && !fails_like_others(record, view)
         && passes(Guard::BatchEndsWithQuarantine, !only_quarantined_missing(view))
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && (has_no_node_now(record, view) || is_as_recorded(record, view))
+}
+
+/// Returns whether too many OSDs of the run have failed, and nothing was done for the stop of this one.
+///
+/// In a batch, all are recorded before the first one fails.
+fn fails_like_others(record: &Record, view: View<'_>) -> bool {
+    record.stop_intended_at.is_none() && gate::failure_limit(view.policy, view.ledger) != Gate::Open
 }
 
 /// Returns whether the OSD waits for a node: its Deployment is pinned to none, and its pod is not bound yet.

@@ -7,7 +7,7 @@ use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, DaemonFact, Phase};
-use crate::domain::temporary::{fence, flags, owner_fence};
+use crate::domain::temporary::{fence, flags, operator, owner_fence};
 
 impl Step<'_> {
     /// Returns the act once the fence is in force.
@@ -63,12 +63,16 @@ impl Step<'_> {
         (!self.rook_would_meet_others()).then(|| fence::take_down(value, self.view))
     }
 
-    /// Returns whether another OSD is in progress or quarantined after its stop.
+    /// Returns whether another OSD is in progress and not up again, or quarantined after its stop.
     ///
-    /// Rook would interfere.
+    /// Rook would interfere. An OSD that is up gets its data back for hours, and Rook may work meanwhile. The
+    /// fence is set again before the next stop.
     pub(super) fn rook_would_meet_others(&self) -> bool {
-        let is_half_way =
-            |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.view.seen);
+        let seen = self.view.seen;
+        let is_half_way = |record: &Record| match record.quarantine {
+            Some(_) => phase::is_committed(record, seen),
+            None => !operator::is_up_again(record, seen),
+        };
         self.view.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
     }
 }

@@ -5,6 +5,7 @@
 //! is still to come.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use crate::domain::classify::{self, Class};
 use crate::domain::device_set::DeviceSet;
@@ -69,9 +70,17 @@ fn shape_of(declaration: &Declaration) -> String {
     // A node that is added with the defaults gives no OSD another shape.
     let of_nodes =
         named.filter(|(_, shape)| !shape.trim().is_empty()).map(|(n, shape)| format!("{n} {shape}"));
+    let selections = storage.nodes.iter().map(|node| (node.name.as_str(), &node.selection));
+    let selections = iter::once(("", &storage.selection)).chain(selections);
+    let devices =
+        selections.flat_map(|(node, selection)| selection.devices.iter().map(move |one| (node, one)));
+    let shaped = devices.map(|(node, one)| (node, &one.name, shape_of_config(&one.config)));
+    let of_devices = shaped
+        .filter(|(.., shape)| !shape.trim().is_empty())
+        .map(|(node, name, shape)| format!("{node} {name} {shape}"));
     let of_set = |set: &DeviceSet| format!("{} {} {}", set.name, set.encrypted, set.templates.join(","));
     let of_sets = storage.sets.iter().map(of_set);
-    let lines: Vec<_> = of_cluster.into_iter().chain(of_nodes).chain(of_sets).collect();
+    let lines: Vec<_> = of_cluster.into_iter().chain(of_nodes).chain(of_devices).chain(of_sets).collect();
     format!("{:016x}", fnv::hash(lines.join("\n").as_bytes()))
 }
 

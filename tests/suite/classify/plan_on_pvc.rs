@@ -80,7 +80,10 @@ fn plan_says_to_fence_rook_before_a_device_set_is_edited() {
     let mut edited = world.clone();
     edited.kube.declaration.storage.sets[0].encrypted = true;
     let text = said(&edited).unwrap();
-    assert!(text.contains("starts osd.1 as their device sets declare") && text.ends_with(" fence"), "{text}");
+    assert!(
+        text.contains("starts osd.1 as their device sets or nodes declare") && text.ends_with(" fence"),
+        "{text}"
+    );
     // An older Rook honours no fence: it is scaled down.
     let mut old = world.clone();
     old.kube.operator.as_mut().unwrap().honours_fence = false;

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::gate::{self, Gate, Own, Reason};
 use osd_migrate::domain::observation::{Operator, Releases};
-use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::osd::{Mode, NodeName, OsdId};
 use osd_migrate::domain::policy::Accepted;
 
 use super::ask::{OURS, after, before, changed, health};
@@ -195,6 +195,25 @@ fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
         ),
         Gate::Shut(Reason::FencedExternally { .. })
     );
+}
+
+#[test]
+fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
+    let reshaped = |change: fn(&mut World)| {
+        let world = World::new().with(|w| {
+            honouring_operator(w);
+            w.seen.kube.declaration.storage.config.encrypted = Some(true);
+            w.daemon(BY_HAND).mode = Some(Mode::Lvm);
+            change(w);
+        });
+        assert_eq!(gate::stays_fenced(&world.seen), !gate::reshaped_by_rook(&world.seen).is_empty());
+        gate::reshaped_by_rook(&world.seen).contains(&BY_HAND)
+    };
+    assert!(reshaped(|_| {}));
+    assert!(!reshaped(|w| w.slot(BY_HAND).dmcrypt_key = true), "it is encrypted");
+    assert!(!reshaped(|w| w.daemon(BY_HAND).mode = Some(Mode::Raw)));
+    assert!(!reshaped(|w| w.seen.kube.declaration.storage.config.encrypted = None));
+    assert!(!reshaped(|w| w.seen.kube.operator.as_mut().unwrap().honours_fence = false), "before 1.20");
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! OSDs that are recorded beside others, and for which nothing was done yet.
+
+use std::time::Duration;
+
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::next::{Next, Saving, Wait};
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan;
+
+use crate::support::build::{BY_HAND, FILESTORE, World, noon};
+use crate::support::check;
+
+const OSD: OsdId = BY_HAND;
+
+#[test]
+fn recorded_osd_is_withdrawn_beyond_the_failure_limit() {
+    let mut failed = World::recorded(FILESTORE)
+        .report_with(FILESTORE, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
+        .saved("quarantine");
+    failed.record(FILESTORE).down_since = Some(noon());
+    let failed = failed.record(FILESTORE).clone();
+    let beside = |world: World| {
+        world.with(|w| {
+            w.policy.limits.failures = 0;
+            w.ledger.records.insert(FILESTORE, failed.clone());
+        })
+    };
+    check!(beside(World::recorded(OSD)).plan(), Next::Save { osd: Some(OSD), why: Saving::Withdrawn, .. });
+    let allowed = beside(World::recorded(OSD)).with(|w| w.policy.limits.failures = 1);
+    assert_eq!(allowed.plan(), World::recorded(OSD).plan());
+    let stopped = World::stopped(OSD);
+    assert_eq!(beside(stopped.clone()).plan(), stopped.plan());
+}
+
+#[test]
+fn recorded_osd_of_a_batch_waits_while_writes_are_slow() {
+    let slow = |w: &mut World| {
+        w.policy.max_commit_latency = Some(Duration::from_millis(50));
+        let all = w.seen.ceph.slots.keys().map(|osd| (*osd, Duration::from_millis(90)));
+        w.seen.ceph.commit_latency = Some(all.collect());
+    };
+    let down = World::stopped(FILESTORE).record(FILESTORE).clone();
+    let alone = World::recorded(OSD);
+    let beside = alone.clone().with(|w| drop(w.ledger.records.insert(FILESTORE, down.clone())));
+    assert_eq!(alone.clone().with(slow).plan(), alone.plan(), "it is finished, whatever clients notice");
+    let is_held = |next: &Next| {
+        matches!(next, Next::Wait(Wait::Gate { osd: OSD, reason: Reason::CommitLatency { .. } }))
+    };
+    let waits =
+        |world: &World| plan::waits(world.view()).iter().cloned().map(Next::Wait).any(|next| is_held(&next));
+    assert!(waits(&beside.clone().with(slow)) && !waits(&beside));
+}
