@@ -135,12 +135,13 @@ impl K8s {
     pub(super) async fn small(&self, last: &mut LastSmall) -> Result<Small, K8sError> {
         let (pods, jobs) = (self.kind::<Pod>(), self.kind::<Job>());
         let mark = |group| self.changes().mark(&[group]);
-        let (cluster, jobs, job_pods, maps) = tokio::try_join!(
+        let (cluster, jobs, job_pods) = tokio::try_join!(
             last.cluster.get(mark(Group::Clusters), self.ceph_cluster()),
             last.jobs.get(mark(Group::Jobs), jobs.list(OF_AGENTS, |job| Some(our_job(&job)))),
             last.job_pods.get(mark(Group::AgentPods), pods.list(OF_AGENTS, |pod| our_pod(&pod))),
-            last.maps.get(mark(Group::OtherMaps), self.maps(&mut last.read_maps)),
         )?;
+        // After the Jobs: a read may be repeated for half a minute, and an agent reports before its Job ends.
+        let maps = last.maps.get(mark(Group::OtherMaps), self.maps(&mut last.read_maps)).await?;
         Ok(Small { cluster, jobs, job_pods, maps })
     }
 

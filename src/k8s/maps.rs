@@ -48,6 +48,9 @@ enum Content {
     Draining(Option<String>),
 }
 
+/// Name of a ConfigMap, with its version and contents.
+type ReadMap = (String, (String, Content));
+
 /// ConfigMaps that were read, by their names, with their versions.
 #[derive(Default)]
 pub(super) struct ReadMaps(BTreeMap<String, (String, Content)>);
@@ -74,25 +77,23 @@ impl K8s {
         let changed: Vec<&String> = now.keys().filter(|name| !read.0.contains_key(*name)).collect();
         let (by_name, by_label): (Vec<&String>, Vec<&String>) =
             changed.into_iter().partition(|name| is_named(name));
+        // Each is reduced at once: inventories are large.
         let found = if by_label.len() > FEW {
-            maps.list(OF_AGENTS, Some).await?
+            maps.list(OF_AGENTS, |map| Some(reduced(map))).await?
         } else {
             self.each(by_label).await?
         };
-        for map in found.into_iter().chain(self.each(by_name).await?) {
-            let name = map.metadata.name.clone().unwrap_or_default();
-            let version = map.metadata.resource_version.clone().unwrap_or_default();
-            read.0.insert(name.clone(), (version, content(&name, map)));
-        }
+        read.0.extend(found);
+        read.0.extend(self.each(by_name).await?);
         Ok(read.seen())
     }
 
     /// Reads the ConfigMaps of these names that are still there.
-    async fn each(&self, names: Vec<&String>) -> Result<Vec<ConfigMap>, K8sError> {
+    async fn each(&self, names: Vec<&String>) -> Result<Vec<ReadMap>, K8sError> {
         let maps = self.kind::<ConfigMap>();
         let each = stream::iter(names).map(|name| maps.get_opt(name)).buffered(FEW + ROOK_MAPS.len());
         let found: Vec<Option<ConfigMap>> = each.try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
+        Ok(found.into_iter().flatten().map(reduced).collect())
     }
 }
 
@@ -123,6 +124,13 @@ fn is_read(meta: &ShortMeta) -> bool {
     let label = |key: &str| meta.labels.get(key).map(String::as_str);
     let is_of_agent = || PARTS.iter().any(|part| label(PART) == Some(part.as_str()));
     is_named(&meta.name) || (label(NAME) == Some(OURS) && is_of_agent())
+}
+
+fn reduced(map: ConfigMap) -> ReadMap {
+    let name = map.metadata.name.clone().unwrap_or_default();
+    let version = map.metadata.resource_version.clone().unwrap_or_default();
+    let content = content(&name, map);
+    (name, (version, content))
 }
 
 fn content(name: &str, map: ConfigMap) -> Content {

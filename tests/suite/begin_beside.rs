@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Next, Saving, Wait};
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::domain::plan;
 
-use crate::support::build::{BY_HAND, FILESTORE, World, noon};
+use crate::support::build::{BY_HAND, FILESTORE, World, foreign, noon};
 use crate::support::check;
 
 const OSD: OsdId = BY_HAND;
@@ -49,4 +51,25 @@ fn recorded_osd_of_a_batch_waits_while_writes_are_slow() {
     let waits =
         |world: &World| plan::waits(world.view()).iter().cloned().map(Next::Wait).any(|next| is_held(&next));
     assert!(waits(&beside.clone().with(slow)) && !waits(&beside));
+}
+
+#[test]
+fn osds_that_get_their_data_back_need_no_fence() {
+    let other = OsdId(5);
+    let booted = World::booted(OSD);
+    // The daemon booted under noin, which is lifted first.
+    let booted = booted.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
+    let beside = |new: Option<OsdFsid>| {
+        booted.clone().with(|w| {
+            let record = Record { osd: other, new, ..w.record(OSD).clone() };
+            w.ledger.records.insert(other, record);
+        })
+    };
+    let up = booted.seen.ceph.slots[&other].fsid;
+    let is_unfenced = |world: World| matches!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
+    assert!(is_unfenced(beside(up)), "both are up");
+    assert!(
+        !is_unfenced(beside(None)) && !is_unfenced(beside(Some(foreign()))),
+        "the other one is not up yet"
+    );
 }

@@ -20,11 +20,10 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 32] = [
+const OF_OTHERS: [&str; 31] = [
     "--all-containers",
     "--as",
     "--block",
-    "--cascade",
     "--crush-location",
     "--dmcrypt",
     "--follow",

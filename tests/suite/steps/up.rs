@@ -155,24 +155,6 @@ fn backfilling_osd_is_unfenced_and_waited_for_with_numbers() {
 }
 
 #[test]
-fn osds_that_get_their_data_back_need_no_fence() {
-    let booted = noin_lifted(World::booted(OSD));
-    let beside = |new: Option<OsdFsid>| {
-        booted.clone().with(|w| {
-            let other = Record { osd: RAW, new, ..w.record(OSD).clone() };
-            w.ledger.records.insert(RAW, other);
-        })
-    };
-    let up = booted.seen.ceph.slots[&RAW].fsid;
-    let is_unfenced = |world: World| matches!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
-    assert!(is_unfenced(beside(up)), "both are up");
-    assert!(
-        !is_unfenced(beside(None)) && !is_unfenced(beside(Some(foreign()))),
-        "the other one is not up yet"
-    );
-}
-
-#[test]
 fn osd_is_not_finished_while_a_pg_of_it_lacks_space() {
     let full = unfenced(noin_lifted(World::booted(OSD))).reported();
     let full = full.pg_state(0, "active+remapped+backfill_toofull");
