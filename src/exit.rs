@@ -127,8 +127,11 @@ pub fn needs_only_confirmation(summary: &Summary, was_confirmed: bool, is_schedu
 pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
         Ok(End::Finished(Summary { fence: Some(outcome), .. })) => of_fence(&outcome),
-        Ok(End::Finished(Summary { unconfirmed, quarantined, .. }))
-            if !unconfirmed.is_empty() && quarantined.is_empty() =>
+        Ok(End::Finished(Summary { unconfirmed, quarantined, unremoved, skipped, .. }))
+            if !unconfirmed.is_empty()
+                && quarantined.is_empty()
+                && unremoved.is_empty()
+                && skipped.is_empty() =>
         {
             Exit::Refused
         }

@@ -49,7 +49,7 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool, metric
         clock: WallClock,
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
             .continuing(stored, confirmation)
-            .with_telemetry(RunTelemetry::start(&own.job_uid, metrics_port, None).await.of_fence()),
+            .with_telemetry(RunTelemetry::start(&own.job_uid, metrics_port, None).await.of_fence(remove)),
     };
     let end = ports.run(&policy).await;
     if matches!(end, Ok(End::Finished(_))) {

@@ -74,9 +74,10 @@ pub(super) async fn keep(k8s: Arc<K8s>, args: &KeepArgs) -> Exit {
 async fn decided(osds: &BTreeSet<OsdId>, k8s: &Arc<K8s>) -> Result<Ledger, LoadError> {
     let mut reads = 1;
     loop {
-        let (ledger, _) = Ledgers::new(Arc::clone(k8s)).load().await?;
-        if reads >= READS || undecided(osds, &ledger).next().is_none() {
-            return Ok(ledger);
+        let read = Ledgers::new(Arc::clone(k8s)).load().await;
+        let is_decided = read.as_ref().is_ok_and(|(ledger, _)| undecided(osds, ledger).next().is_none());
+        if reads >= READS || is_decided {
+            return read.map(|(ledger, _)| ledger);
         }
         reads += 1;
         pause(BETWEEN_READS).await;

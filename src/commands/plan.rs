@@ -25,7 +25,7 @@ use crate::exit::{Exit, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::layout::fitted;
 use crate::live::{Ledgers, Live};
-use crate::ports::{Cluster, LedgerStore};
+use crate::ports::{Cluster, Failure, LedgerStore};
 use crate::show::{self, Plan, PlanDetail};
 
 /// Prints what a run would do.
@@ -67,8 +67,7 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
         Ok(silent) => {
             let printed =
                 print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output, args.all).await;
-            let of_silent = || silent.as_ref().map_or(Exit::Finished, not_seen);
-            printed.map_or_else(|exit| exit, |()| of_silent())
+            printed.map_or_else(|exit| exit, |()| silent.as_ref().map_or(Exit::Finished, of_silent))
         }
         Err(failure) => not_seen(&failure),
     };
@@ -76,6 +75,12 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
         Ok(()) => exit,
         Err(failure) => not_seen(&failure),
     }
+}
+
+/// Reports the nodes that did not answer, for a plan that was printed: another pod would print it again.
+fn of_silent(failure: &Failure) -> Exit {
+    not_seen(failure);
+    Exit::SomeQuarantined
 }
 
 async fn print_plan(

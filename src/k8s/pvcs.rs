@@ -64,7 +64,13 @@ impl K8s {
         let has_keys = kube.daemons.values().any(is_encrypted);
         let rotating = async { if has_keys { self.rotations_running().await } else { Ok(BTreeSet::new()) } };
         let gets_part = kube.daemons.values().any(|daemon| may_get_part(daemon, &kube.declaration));
-        let rotations = async { if gets_part { self.rotations().await } else { Ok(BTreeMap::new()) } };
+        let rotations = async {
+            match if gets_part { self.rotations().await } else { Ok(BTreeMap::new()) } {
+                // A Role of an earlier version. OSDs that get no other device need not wait for it.
+                Err(K8sError::Forbidden { .. } | K8sError::UserForbidden { .. }) => Ok(unknown(kube)),
+                rotations => rotations,
+            }
+        };
         let claims = self.kind::<PersistentVolumeClaim>();
         let (pvcs, rotating, rotations) = tokio::try_join!(claims.list("", Some), rotating, rotations)?;
         let of_others = pvcs_of_others(kube, in_progress);
@@ -124,6 +130,12 @@ impl K8s {
         let volumes = volume.map(|volume| bound(&volume)).map(|bound| (bound.name.clone(), bound));
         Ok(Some(named(&pvc, &volumes.into_iter().collect()).1))
     }
+}
+
+/// Returns that a rotation may leave out each device that an encrypted OSD gets.
+fn unknown(kube: &Kube) -> BTreeMap<OsdId, Rotation> {
+    let encrypted = kube.daemons.iter().filter(|(_, daemon)| daemon.opens_encryption);
+    encrypted.map(|(osd, _)| (*osd, Rotation { db: false, wal: false })).collect()
 }
 
 /// Returns whether an encrypted OSD lacks a database or a log that some device set declares.

@@ -32,6 +32,8 @@ struct Served {
     listener: Listener,
     /// Whether the run changed something, so that a first scrape is waited for.
     has_acted: bool,
+    /// Whether the end waits for the first scrape, if something was done.
+    waits: bool,
 }
 
 impl RunTelemetry {
@@ -63,14 +65,19 @@ impl RunTelemetry {
 
     /// Serves these metrics.
     pub fn serve(&mut self, metrics: Arc<Metrics>, listener: Listener) {
-        self.metrics = Some(Served { figures: Figures::default(), metrics, listener, has_acted: false });
+        self.metrics =
+            Some(Served { figures: Figures::default(), metrics, listener, has_acted: false, waits: true });
     }
 
     /// Serves only what `fence` knows: it is no run, and must not end the alert about a run that halted.
+    ///
+    /// If the fence is set, nobody waits for a scrape: the owner edits the CephCluster at once, and a run may
+    /// follow.
     #[must_use]
-    pub fn of_fence(self) -> Self {
-        if let Some(Served { metrics, .. }) = &self.metrics {
+    pub fn of_fence(mut self, is_removed: bool) -> Self {
+        if let Some(Served { metrics, waits, .. }) = &mut self.metrics {
             metrics.hide_run();
+            *waits = is_removed;
         }
         self
     }
@@ -106,12 +113,13 @@ impl RunTelemetry {
             let began = progress.pace.began.unwrap_or(now);
             spans.failed(error, began, now).into_iter().for_each(|span| traces.send(span));
         }
-        if let Some(Served { mut figures, metrics, listener, has_acted }) = self.metrics.take() {
+        if let Some(Served { mut figures, metrics, listener, has_acted, waits }) = self.metrics.take() {
             if error.is_some() {
                 figures.halted = Some(OF_ERROR);
                 metrics.set(&figures);
             }
-            listener.scraped_once_more(has_acted || figures.halted.is_some(), LAST_SCRAPE).await;
+            let awaits_first = (has_acted && waits) || figures.halted.is_some();
+            listener.scraped_once_more(awaits_first, LAST_SCRAPE).await;
         }
     }
 }

@@ -55,6 +55,8 @@ pub struct Summary {
     pub left_to_rook_at_0: BTreeSet<OsdId>,
     /// OSDs that the run made unencrypted, and whose CronJobs of the key rotation Rook leaves.
     pub rotations_left: BTreeSet<OsdId>,
+    /// OSDs among the refused ones whose removal is requested.
+    pub unremoved: BTreeSet<OsdId>,
     /// Number of OSDs that are down because of their migration: quarantined ones.
     pub down: usize,
     /// Nodes whose disks repeatedly could not be inspected.
@@ -64,10 +66,13 @@ pub struct Summary {
 impl Summary {
     /// Returns whether the missing confirmation is the only reason why nothing was done.
     ///
-    /// Something would be done with it, and no OSD is quarantined.
+    /// Something would be done with it, no OSD is quarantined, no removal is left, and all OSDs that are
+    /// selected exist.
     pub fn needs_only_confirmation(&self) -> bool {
         let is_something = !self.unconfirmed.is_empty() || self.leaves_unconfirmed_new();
-        self.quarantined.is_empty() && is_something
+        let is_nothing_else =
+            self.quarantined.is_empty() && self.skipped.is_empty() && self.unmatched.is_empty();
+        is_nothing_else && self.unremoved.is_empty() && is_something
     }
 
     /// Returns whether new OSDs would be created if they were confirmed.

@@ -198,6 +198,7 @@ impl Wait {
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
             | Self::AgentRests { .. }
+            | Self::AgentNodeLost { .. }
             | Self::Down { .. }
             | Self::Up { .. }
             | Self::FreshView => true,
@@ -205,7 +206,6 @@ impl Wait {
             | Self::Node { .. }
             | Self::Fence { .. }
             | Self::Inventory { .. }
-            | Self::AgentNodeLost { .. }
             | Self::NotOurStop { .. }
             | Self::Emptying { .. }
             | Self::UnsafeToWipe { .. }

@@ -68,18 +68,21 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     }
     if !view.policy.removes() {
         let refused = |osd| Reason::NotRemovable { osd, why: NOT_ENABLED.to_owned() }.to_string();
+        rest.summary.unremoved.extend(due.iter().map(|(osd, _)| *osd));
         rest.summary.refused.extend(due.into_iter().map(|(osd, _)| (osd, refused(osd))));
         return None;
     }
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
     if let Some(why) = view.ledger.full_of_quarantined() {
+        rest.summary.unremoved.extend(due.iter().map(|(osd, _)| *osd));
         rest.summary.refused.extend(due.into_iter().map(|(osd, _)| (osd, why.clone())));
         return None;
     }
     for (osd, request) in due {
         match (of_one(osd, &request, &own, view), all.clone()) {
             (Gate::Shut(reason), _) | (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
+                rest.summary.unremoved.insert(osd);
                 rest.summary.refused.push((osd, reason.to_string()));
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {

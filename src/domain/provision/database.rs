@@ -97,8 +97,8 @@ impl<'a> Databases<'a> {
         let there = self.on(disk);
         let size = (disk.identity.size_bytes >> 20).saturating_sub(HEADER_MIB);
         // Databases of OSDs that are gone take their part.
-        let left = self.inventory.database_groups.get(&disk.name).filter(|_| there == 0);
-        let whole = whole_extents(left.map_or(size, |left| size.min(*left)));
+        let left = self.inventory.database_groups.get(&disk.name);
+        let whole = whole_extents(left.filter(|_| there == 0).map_or(size, |left| size.min(*left)));
         let mut room = whole;
         let mut taken: Vec<Option<u64>> = Vec::new();
         for size in asked.iter().flatten() {
@@ -110,7 +110,10 @@ impl<'a> Databases<'a> {
         let all = asked.len() as u64;
         let share = match (there, sharing) {
             (0, _) => whole_extents(room / sharing.max(1)),
-            (there, _) => whole_extents(whole / (there + all)),
+            (there, sharing) => {
+                let room = left.map_or(u64::MAX, |left| left / sharing.max(1));
+                whole_extents((whole / (there + all)).min(room))
+            }
         };
         let is_alone = there == 0 && all == 1;
         let mut declared = taken.into_iter();

@@ -111,7 +111,8 @@ fn on<'a>(node: &'a NodeName, seen: &'a Observation) -> impl Iterator<Item = &'a
 /// Returns whether the volume's path refers to the disk, or to the disk that it is a partition of.
 ///
 /// A path outside of `/dev` is a link that a provisioner created. Most provisioners name it like the device
-/// or its name by id (OpenShift's Local Storage Operator does).
+/// or its name by id (OpenShift's Local Storage Operator does). Other links below `/dev` may have names that
+/// several disks share (`/dev/slots/1`).
 fn is_on(volume: &LocalVolume, disk: &DiskSeen) -> bool {
     let Some(path) = volume.path.as_deref().map(|path| path.trim_end_matches('/')) else { return false };
     if path.starts_with("/dev/") {
@@ -124,7 +125,7 @@ fn is_on(volume: &LocalVolume, disk: &DiskSeen) -> bool {
     let name = last(path);
     disk.name == name
         || disk.parent.as_ref() == Some(&name)
-        || disk.links.iter().any(|link| last(link) == name)
+        || disk.links.iter().any(|link| link.starts_with("/dev/disk/") && last(link) == name)
 }
 
 fn fits(volume: &LocalVolume, disk: &DiskSeen) -> bool {

@@ -71,7 +71,7 @@ impl<'a> Step<'a> {
         let is_late = is_late(job, self.view.seen);
         let drop = || Next::Do(Act::Node(NodeAct::DropAgent { job: job.name.clone(), uid: job.uid.clone() }));
         match job.state {
-            JobState::Waiting if self.may_no_longer_wipe(job) => drop(),
+            JobState::Waiting if self.may_no_longer_wipe(job) || self.is_node_given_up() => drop(),
             // The next attempt is saved first, so that this attempt counts as failed even if its Job is gone.
             JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
                 self.save_attempt(job.task)

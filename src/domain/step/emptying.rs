@@ -216,6 +216,9 @@ impl Step<'_> {
             return Next::Wait(Wait::Gate { osd, reason });
         }
         let pgs = self.pgs_left(empty);
+        if let Some(next) = self.prepared_in_vain(&pgs) {
+            return next;
+        }
         let elsewhere = self.lacks_elsewhere().filter(|_| pgs.is_empty());
         let is_blocked = elsewhere.is_some() && gate::held(self.view) == Gate::Open;
         if let Some(next) = self.unblocked().filter(|_| !is_blocked) {

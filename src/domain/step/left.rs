@@ -9,6 +9,7 @@ use crate::domain::ledger::Emptying;
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::Pg;
 use crate::domain::osd::PgId;
+use crate::domain::temporary::INTENT_MINUTES;
 
 impl Step<'_> {
     /// Returns the PGs that are on the OSD, or that may be on it.
@@ -36,6 +37,16 @@ impl Step<'_> {
                 (empty.emptied_at, empty.least, empty.least_pgs) = (emptied_at, least, least_pgs);
             });
         }))
+    }
+
+    /// Restores what was prepared for the stop, if PGs are on the OSD again: Rook and drains would wait as long
+    /// as their data moves.
+    ///
+    /// A Stop may still be on its way for a minute.
+    pub(super) fn prepared_in_vain(&self, pgs: &BTreeSet<PgId>) -> Option<Next> {
+        let intended_at = self.record.stop_intended_at.filter(|_| !pgs.is_empty())?;
+        let is_over = (self.view.seen.at - intended_at).num_minutes() >= INTENT_MINUTES;
+        if is_over { self.clear_stop_intent() } else { None }
     }
 
     /// Returns the bytes that these PGs have on the OSD, without what other OSDs have of them already.

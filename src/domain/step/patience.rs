@@ -20,6 +20,10 @@ pub const EMPTY_MINUTES: i64 = 60;
 /// An OSD that has waited for days for a window must not get its data back because another one restarts.
 const EMPTY_BLOCKED_MINUTES: i64 = 15;
 
+/// Hours for which a dead OSD waits for its stop while data of other OSDs moves: in large clusters it always
+/// does, and new OSDs wait, too.
+const MOVES_HOURS: i64 = 24;
+
 impl Step<'_> {
     /// Returns whether an empty OSD is given up: it has waited as long as is reasonable, and a gate of its
     /// stop has not been open for some time.
@@ -37,6 +41,10 @@ impl Step<'_> {
     /// Nothing moves back to it, so it would be quarantined. Meanwhile no other OSD could be stopped either.
     fn is_dead_behind_moves(&self) -> bool {
         let ceph = &self.view.seen.ceph;
+        let emptied_at = self.record.empty.as_ref().and_then(|empty| empty.emptied_at);
+        if emptied_at.is_none_or(|at| self.view.seen.at - at >= TimeDelta::hours(MOVES_HOURS)) {
+            return false;
+        }
         let moves = |pg: &Pg| ["backfilling", "backfill_wait"].iter().any(|word| pg.state.contains(*word));
         self.facts.dead
             && marked_out::is_marked_out(self.record, self.view)

@@ -6,6 +6,7 @@ use crate::domain::gate::{self, Gate};
 use crate::domain::inspection::{Evidence, NodeProblem, NodeReport, NodeTask};
 use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
+use crate::domain::observation::Daemon;
 use crate::domain::osd::Weight;
 use crate::domain::phase::{self, DiskFact, SlotFact};
 use crate::domain::proof::pieces;
@@ -151,17 +152,33 @@ impl Step<'_> {
     /// Saves that the devices of the PVCs that become an OSD are blank.
     fn save_available(&self, report: &NodeReport, evidence: Evidence) -> Next {
         let issued = report.issued.clone();
+        let by_size = Weight::by_size(evidence.device.size_bytes);
+        // An owner may have chosen other weights for the set (`crushInitialWeight`).
+        let is_usual =
+            self.weights_of_set().any(|weight| weight.following(evidence.device.size_bytes) == weight);
         self.save(Saving::Proof, |record| {
-            let (former, size) = (record.crush.weight, evidence.device.size_bytes);
+            let former = record.crush.weight;
             // The volume may have another size than that of the destroyed OSD whose id it gets.
-            record.crush.weight =
-                if former == Weight(0) { Weight::by_size(size) } else { former.following(size) };
+            record.crush.weight = if former == Weight(0) || is_usual { by_size } else { former };
             record.former_weight =
                 Some(former).filter(|former| *former != Weight(0) && *former != record.crush.weight);
             record.evidence = Some(evidence);
             record.issued = issued;
             record.attempt.failures = 0;
         })
+    }
+
+    /// Returns the CRUSH weights of the OSDs of the device set that the OSD becomes part of.
+    fn weights_of_set(&self) -> impl Iterator<Item = Weight> {
+        let (seen, data) = (self.view.seen, self.record.pvcs.as_ref().map(|pvcs| &pvcs.data.name));
+        let set = data.and_then(|data| seen.kube.pvcs.get(data)?.set.as_ref());
+        let is_of_set = move |daemon: &Daemon| {
+            let on = daemon.on_pvcs.as_ref();
+            on.and_then(|on| classify::set_of(on, seen)).is_some_and(|found| Some(&found.name) == set)
+        };
+        let others = seen.kube.daemons.iter().filter(|(osd, _)| **osd != self.record.osd);
+        let of_set = others.filter(move |(_, daemon)| is_of_set(daemon));
+        of_set.filter_map(|(osd, _)| Some(seen.ceph.slots.get(osd)?.crush.as_ref()?.weight))
     }
 
     /// Returns which part of an OSD on PVCs was not found where its Deployment says.

@@ -33,7 +33,7 @@ pub(crate) struct Disk {
     /// Major and minor number.
     pub(crate) number: (u32, u32),
     pub(crate) identity: DeviceIdentity,
-    /// All names under /dev/disk that lead to the disk, as full paths.
+    /// All links below /dev that lead to the disk, as full paths.
     pub(crate) links: BTreeSet<String>,
     /// Disk that this one is a partition of.
     pub(crate) parent: Option<String>,
@@ -58,7 +58,15 @@ pub(crate) struct Partition {
 }
 
 /// Reason for which a device of a PersistentVolume is not inspected. It is no fault.
-pub(crate) const MAPPED: &str = "(mapped by the kubelet for PersistentVolume ";
+const MAPPED: &str = "(mapped by the kubelet for PersistentVolume ";
+
+/// Why a disk is not inspected that no program of the node can use: udev makes no node for it.
+const NO_NODE: &str = "(it has no node in /dev)";
+
+/// Returns whether a device that can't be inspected is one that nobody expects to be.
+pub(crate) fn is_no_fault(unseen: &str) -> bool {
+    unseen.contains(MAPPED) || unseen.contains(NO_NODE)
+}
 
 /// Result of a listing.
 #[derive(Debug, Default)]
@@ -93,6 +101,7 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
         }
         let node = dev.join(name.replace('!', "/"));
         match same_device(&sys, &node) {
+            Err(_) if !node.exists() => found.unseen.push(format!("{name} {NO_NODE}")),
             Err(why) => found.unseen.push(format!("{name} ({why})")),
             Ok(number) => found.disks.push(whole(&sys, &name, number, node, &links, dev)),
         }
@@ -363,6 +372,8 @@ mod tests {
         assert!(found.disks.is_empty());
         assert_eq!(found.unseen.len(), 3, "{:?}", found.unseen);
         assert_eq!(found.unseen[0], "loop1 (mapped by the kubelet for PersistentVolume pv1)");
+        assert_eq!(found.unseen[1], "sda (it has no node in /dev)");
         assert!(found.unseen[2].contains("not a block device"));
+        assert_eq!(found.unseen.iter().filter(|what| is_no_fault(what)).count(), 2);
     }
 }

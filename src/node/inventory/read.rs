@@ -126,7 +126,7 @@ impl Notes {
 /// The disks share buses, and no disk is waited for longer than its limit.
 async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
     let listed = devices::of_host(host).await?;
-    let faults = listed.unseen.iter().filter(|what| !what.contains(devices::MAPPED));
+    let faults = listed.unseen.iter().filter(|what| !devices::is_no_fault(what));
     notes.0.extend(faults.map(|what| format!("could not inspect {what}")));
     let (mounts, volumes) = (usage::mounts(host), Mapped::read(host).await?);
     let mut all = Vec::new();

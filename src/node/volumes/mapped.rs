@@ -48,12 +48,13 @@ impl Mapped {
 
     /// Returns the devices that it lies on and that still exist, by their names in the kernel.
     ///
-    /// The kernel keeps the name of a removed device while something has it open, so no other device has it.
+    /// The link of a device that is gone leads nowhere, also that of a partition. The kernel keeps the name of
+    /// such a device while something has it open, so no other device has it.
     pub(super) fn below(&self, host: &Host) -> Vec<String> {
         let slaves = fs::read_dir(host.sys_block.join(&self.kernel).join("slaves"));
-        let names =
-            slaves.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.filter(|name| host.sys_block.join(name).exists()).collect()
+        let entries = slaves.into_iter().flatten().filter_map(Result::ok);
+        let existing = entries.filter(|entry| entry.path().exists());
+        existing.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
     /// Returns the devices that lie directly on a device with these holders.
@@ -110,6 +111,8 @@ pub(super) fn opened(holders: Vec<Mapped>) -> Option<Mapped> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::node::samples::host;
     use crate::node::volumes::lvm::CephTags;
@@ -132,7 +135,8 @@ mod tests {
         put("dm-3/holders/dm-7", "");
         put("dm-7/dm/name", "80dfGe-zbcx-tU97-2fNT-VOiI-ux6x-g74vRE\n");
         put("dm-7/dm/uuid", "CRYPT-LUKS2-95889c2682f146a3b2a7609a34676da4-80dfGe\n");
-        put("dm-7/slaves/dm-3", "");
+        fs::create_dir_all(host.sys_block.join("dm-7/slaves")).unwrap();
+        symlink("../../dm-3", host.sys_block.join("dm-7/slaves/dm-3")).unwrap();
         put("sda/size", "1");
         let lv = Lv {
             origin: None,
