@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::clean::{FAULTY, HEALTHY, MOVING, is_clean, state_text};
+use super::clean::{FAULTY, HEALTHY, MOVING, has_all_replicas, is_clean, state_text};
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::observation::{Ceph, Pg};
@@ -54,6 +54,9 @@ pub(super) fn only_ours_missing(
     let own = pgs.iter().filter_map(|id| ceph.pgs.get_key_value(id));
     let others = ceph.pgs.iter().filter(|(id, pg)| !is_clean(pg) && !pgs.contains(*id));
     for (id, pg) in own.chain(others).filter(|(_, pg)| !is_clean(pg)) {
+        if !pgs.contains(id) && is_complete_with_others(stopped, pg, ceph) {
+            continue;
+        }
         let is_theirs = || beside.values().any(|pgs| pgs.contains(id));
         match without(is_stopped, pgs.contains(id) || is_theirs(), pg, ceph) {
             Verdict::Complete => {}
@@ -67,6 +70,13 @@ pub(super) fn only_ours_missing(
         }
     }
     unknown
+}
+
+/// Returns whether a PG that the stopped OSD did not serve has all its replicas, those on its batch included.
+///
+/// An OSD of the batch has filled the PG: an error that a scrub finds in it is no reason to revert a stop.
+fn is_complete_with_others(stopped: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
+    has_all_replicas(pg, ceph) && matches!(without(|osd| osd == stopped, false, pg, ceph), Verdict::Complete)
 }
 
 /// Returns whether a PG lacks only its replica on a stopped OSD of a batch.

@@ -57,6 +57,28 @@ fn replica_of_another_stopped_osd_of_the_host_may_be_missing() {
 }
 
 #[test]
+fn faulty_pg_filled_by_another_osd_of_the_batch_passes() {
+    let other = members(WITHOUT).into_iter().next().unwrap();
+    let gate = |state: &str, change: fn(&mut World)| {
+        let world = World::stopped(BY_HAND).pg_state(WITHOUT, state).with(change);
+        let (record, fence) = (&world.ledger.records[&BY_HAND], world.ledger.run.fence.as_deref());
+        gate::after_stop(record, fence, &[(other, [pg_id(WITHOUT)].into())].into(), &world.seen)
+    };
+    for state in ["active+clean+inconsistent", "active+clean+scrubbing+deep+repair"] {
+        assert_eq!(gate(state, |_| {}), Gate::Open, "{state}");
+        // If a replica is missing, the error may be in one of the others.
+        let missing: [fn(&mut World); 2] =
+            [|w| w.pg(WITHOUT).degraded = 1, |w| w.pg(WITHOUT).acting.retain(|osd| *osd != OsdId(4))];
+        for change in missing {
+            assert_ne!(gate(state, change), Gate::Open, "{state}");
+        }
+    }
+    // The same state of a PG of the stopped OSD shuts the gate.
+    let own = World::stopped(BY_HAND).pg_state(WITH, "active+clean+inconsistent");
+    check!(after(&own), Gate::Shut(Reason::OtherReplicaMissing { .. }));
+}
+
+#[test]
 fn backfilling_pgs_pass_after_stop_if_other_replicas_exist() {
     let with = |change: fn(&mut World)| after(&World::stopped(BY_HAND).with(change));
     // An OSD was added: a PG that does not involve the stopped OSD has all its copies, which move elsewhere.
