@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::served;
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{MAX_OPEN, Record, Strategy};
+use crate::domain::ledger::{MAX_OPEN, Record, Run, Strategy};
 use crate::domain::osd::{Layout, OsdId};
 use crate::domain::phase::is_committed;
 use crate::domain::policy::{Accepted, Missing};
@@ -106,10 +108,25 @@ pub fn kind(class: &Class, target: &Layout) -> String {
 
 /// Returns whether OSDs of a kind may be migrated in parallel.
 ///
-/// The run has migrated one of the kind alone, and that one has served for the time that the run allows it to
-/// fail in.
+/// The run has migrated one of the kind alone, and that one is still up after the time that the run allows it
+/// to fail in.
 pub fn is_tried(kind: &str, view: View<'_>) -> bool {
-    let done = view.ledger.run.tried_by(&view.policy.run, kind);
-    let is_long_ago = done.is_some_and(|at| view.seen.at - at >= view.policy.limits.soak);
+    let is_long_ago = tried_at(kind, view).is_some_and(|at| view.seen.at - at >= view.policy.limits.soak);
     passes(Guard::CanaryFirst, is_long_ago)
+}
+
+/// Notes that the run has finished an OSD, unless an OSD of its kind that was finished before is up.
+pub fn note_tried(record: &Record, run: &mut Run, view: View<'_>) {
+    let kind = kind(&record.class, &record.target);
+    if tried_at(&kind, view).is_none() {
+        run.note_tried(kind, record.osd, &view.policy.run, view.seen.at);
+    }
+}
+
+/// Returns when the run tried a kind; `None` if the OSD with which it did so is not up.
+///
+/// A ledger of an earlier version does not name the OSD.
+fn tried_at(kind: &str, view: View<'_>) -> Option<DateTime<Utc>> {
+    let (at, osd) = view.ledger.run.tried_by(&view.policy.run, kind)?;
+    osd.is_none_or(|osd| view.slot(osd).is_some_and(|slot| slot.up)).then_some(at)
 }

@@ -1,12 +1,14 @@
 //! OSDs of a host that are migrated in parallel, after one of their kind was migrated alone.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 
 use osd_migrate_core::domain::batch;
 use osd_migrate_core::domain::classify;
 use osd_migrate_core::domain::guard::Guard;
 use osd_migrate_core::domain::in_parallel::InParallel;
-use osd_migrate_core::domain::ledger::Ledger;
+use osd_migrate_core::domain::ledger::{Ledger, Tried};
 use osd_migrate_core::domain::observation::SlotState;
 use osd_migrate_core::domain::osd::OsdId;
 use osd_migrate_core::domain::plan::Questions;
@@ -43,12 +45,12 @@ fn small_share() -> Policy {
 /// Returns a ledger of a run that has migrated one OSD of each kind already.
 pub(super) fn tried(world: &World) -> Ledger {
     let seen = world.observe(|_| Questions::default());
+    let kind_of = |(osd, class)| Some(batch::kind(&class, &classify::target_of(osd, &seen)?));
+    let kinds = classify::classify(&seen).into_iter().filter_map(kind_of);
+    let kinds = kinds.map(|kind| (kind, TRIED_BEFORE)).collect();
     let mut ledger = Ledger::default();
-    for (osd, class) in classify::classify(&seen) {
-        if let Some(target) = classify::target_of(osd, &seen) {
-            ledger.run.note_tried(batch::kind(&class, &target), "", TRIED_BEFORE);
-        }
-    }
+    // The OSDs that were finished before are not in the world.
+    ledger.run.tried = Some(Tried { job: String::new(), kinds, osds: BTreeMap::new() });
     ledger
 }
 

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use osd_migrate::domain::act::{Act, KubeAct};
+use osd_migrate::domain::batch;
 use osd_migrate::domain::gate::Reason;
-use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::in_parallel::InParallel;
+use osd_migrate::domain::ledger::{Ledger, Record};
 use osd_migrate::domain::next::{Next, Saving, Wait};
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::domain::plan;
@@ -72,4 +76,49 @@ fn osds_that_get_their_data_back_need_no_fence() {
         !is_unfenced(beside(None)) && !is_unfenced(beside(Some(foreign()))),
         "the other one is not up yet"
     );
+}
+
+#[test]
+fn kind_is_untried_while_the_osd_that_tried_it_is_down() {
+    let record = World::recorded(OSD).record(OSD).clone();
+    let kind = batch::kind(&record.class, &record.target);
+    let world = World::recorded(OSD).with(|w| {
+        let at = w.seen.at - w.policy.limits.soak;
+        w.ledger.run.note_tried(kind.clone(), FILESTORE, &w.policy.run, at);
+    });
+    let is_tried = |world: World| batch::is_tried(&kind, world.view());
+    assert!(is_tried(world.clone()));
+    let down = world.with(|w| w.slot(FILESTORE).up = false);
+    assert!(!is_tried(down.clone()));
+    assert!(!is_tried(down.clone().with(|w| drop(w.seen.ceph.slots.remove(&FILESTORE)))));
+    assert!(is_tried(down.clone().with(|w| w.slot(FILESTORE).up = true)));
+    // A ledger of an earlier version does not name the OSD.
+    let earlier = down.with(|w| w.ledger.run.tried.as_mut().unwrap().osds.clear());
+    let keys = earlier.ledger.to_keys().unwrap();
+    assert!(!keys["run"].contains("osds"), "{}", keys["run"]);
+    assert_eq!(Ledger::from_keys(&keys).unwrap(), earlier.ledger);
+    assert!(is_tried(earlier));
+}
+
+#[test]
+fn finished_osd_replaces_the_one_that_tried_its_kind_if_down() {
+    let closed = |is_up| {
+        let closing = World::filled(OSD).saved("closing").with(|w| {
+            (w.slot(OSD).noout, w.slot(OSD).noin, w.seen.kube.fence) = (false, false, None);
+        });
+        let world = closing.saved("unfenced").cleaned_up(OSD).with(|w| {
+            (w.policy.in_parallel, w.policy.limits.soak) = (InParallel::Count(2), TimeDelta::minutes(10));
+            w.slot(FILESTORE).up = is_up;
+            let record = w.record(OSD).clone();
+            let kind = batch::kind(&record.class, &record.target);
+            let at = w.seen.at - TimeDelta::minutes(3);
+            w.ledger.run.note_tried(kind, FILESTORE, &w.policy.run, at);
+        });
+        let at = world.seen.at;
+        let tried = world.saved("closed").ledger.run.tried.unwrap();
+        let times = tried.kinds.into_values().map(|time| at - time);
+        times.zip(tried.osds.into_values()).collect::<Vec<_>>()
+    };
+    assert_eq!(closed(true), [(TimeDelta::minutes(3), FILESTORE)]);
+    assert_eq!(closed(false), [(TimeDelta::zero(), OSD)]);
 }

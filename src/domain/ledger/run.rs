@@ -80,6 +80,9 @@ pub struct Tried {
     pub job: String,
     /// By kind: when the first OSD of the kind was finished.
     pub kinds: BTreeMap<String, DateTime<Utc>>,
+    /// By kind: the OSD that was finished then. Missing in data of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub osds: BTreeMap<String, OsdId>,
 }
 
 /// Flags `noscrub` and `nodeep-scrub` that are osd-migrate's.
@@ -140,17 +143,23 @@ impl Run {
         self.removed = Some(OfJob::with(self.removed.as_ref(), osd, job));
     }
 
-    /// Notes the kind of an OSD that a Job finished, if it is the first of its kind.
-    pub fn note_tried(&mut self, kind: String, job: &str, at: DateTime<Utc>) {
+    /// Notes an OSD that a Job finished as the one with which its kind is tried.
+    pub fn note_tried(&mut self, kind: String, osd: OsdId, job: &str, at: DateTime<Utc>) {
         let known = self.tried.take().filter(|tried| tried.job == job);
-        let mut tried = known.unwrap_or_else(|| Tried { job: job.to_owned(), kinds: BTreeMap::new() });
-        tried.kinds.entry(kind).or_insert(at);
+        let mut tried = known.unwrap_or_else(|| Tried {
+            job: job.to_owned(),
+            kinds: BTreeMap::new(),
+            osds: BTreeMap::new(),
+        });
+        tried.osds.insert(kind.clone(), osd);
+        tried.kinds.insert(kind, at);
         self.tried = Some(tried);
     }
 
-    /// Returns when a Job finished the first OSD of a kind; `None` if it has finished none.
-    pub fn tried_by(&self, job: &str, kind: &str) -> Option<DateTime<Utc>> {
-        self.tried.as_ref().filter(|tried| tried.job == job)?.kinds.get(kind).copied()
+    /// Returns when a Job tried a kind, and with which OSD, if that is known; `None` if it has not tried it.
+    pub fn tried_by(&self, job: &str, kind: &str) -> Option<(DateTime<Utc>, Option<OsdId>)> {
+        let tried = self.tried.as_ref().filter(|tried| tried.job == job)?;
+        Some((*tried.kinds.get(kind)?, tried.osds.get(kind).copied()))
     }
 
     /// Returns the OSDs that a Job removed.

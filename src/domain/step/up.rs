@@ -276,8 +276,7 @@ impl Step<'_> {
         }
         let is_tried = record.new.is_some() && matches!(self.facts.slot, SlotFact::Ours { .. });
         if self.view.policy.in_parallel.allows_several() && is_tried && batch::is_of_batch(record) {
-            let kind = batch::kind(&record.class, &record.target);
-            ledger.run.note_tried(kind, &self.view.policy.run, self.view.seen.at);
+            batch::note_tried(record, &mut ledger.run, self.view);
         }
         if record.is_removal() && self.facts.slot != SlotFact::Old {
             ledger.run.note_removed(record.osd, &self.view.policy.run);
