@@ -5,6 +5,7 @@ use super::differences::differences;
 use super::kind;
 use super::obstacles::{is_no_way_back, obstacle};
 use super::on_pvc;
+use super::pvcs::PvcIndex;
 use super::target::{Target, target};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use crate::domain::osd::{Kind, Layout, Mode, OsdId};
@@ -13,13 +14,26 @@ use std::collections::BTreeMap;
 
 /// Returns the class of every OSD in the osdmap.
 pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
-    seen.ceph.slots.iter().map(|(osd, slot)| (*osd, class_of(*osd, slot, seen))).collect()
+    classes(seen.ceph.slots.iter(), seen).collect()
+}
+
+/// Returns the classes of several OSDs, each when it is asked for.
+pub fn classes<'a>(
+    slots: impl Iterator<Item = (&'a OsdId, &'a Slot)>,
+    seen: &'a Observation,
+) -> impl Iterator<Item = (OsdId, Class)> {
+    let index = PvcIndex::of(seen);
+    slots.map(move |(osd, slot)| (*osd, class_among((*osd, slot), &index)))
 }
 
 /// Returns the class of one OSD.
 pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
-    match facts_of(osd, slot, seen) {
-        Ok((metadata, daemon)) => class_of_running((osd, slot), metadata, daemon, seen),
+    class_among((osd, slot), &PvcIndex::of(seen))
+}
+
+fn class_among((osd, slot): (OsdId, &Slot), index: &PvcIndex<'_>) -> Class {
+    match facts_of(osd, slot, index.seen) {
+        Ok((metadata, daemon)) => class_of_running((osd, slot), metadata, daemon, index),
         Err(refusal) => Class::Refused(refusal),
     }
 }
@@ -80,14 +94,15 @@ fn class_of_running(
     (osd, slot): (OsdId, &Slot),
     metadata: &Metadata,
     daemon: &Daemon,
-    seen: &Observation,
+    index: &PvcIndex<'_>,
 ) -> Class {
+    let seen = index.seen;
     let not_yet = |what: &str| Class::Refused(Refusal::NotBuiltYet(what.to_owned()));
     let Some(kind) = kind::of(slot, metadata, daemon) else {
         return not_yet("an object store other than BlueStore and Filestore");
     };
     if let Some(on) = &daemon.on_pvcs {
-        return on_pvc::class_of((osd, on), kind, metadata, daemon, seen).unwrap_or_else(Class::Refused);
+        return on_pvc::class_of((osd, on), kind, metadata, daemon, index).unwrap_or_else(Class::Refused);
     }
     if kind.in_directory() && daemon.data_dir.is_none() {
         return not_yet(

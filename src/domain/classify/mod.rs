@@ -15,10 +15,10 @@ mod target;
 
 pub use class::{Class, Difference, Mismatch, Refusal};
 pub use database::{databases_by_node, databases_on};
-pub use decide::{class_of, classify, database_of, kind_of, target_of};
+pub use decide::{class_of, classes, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};
 pub use on_pvc::{pvcs_of, set_of};
 pub use pvc_refusal::PvcRefusal;
-pub use pvcs::unusable;
+pub use pvcs::{PvcIndex, unusable};
 pub use release::{ignores_osd_id, lists_no_links};
 pub use target::is_node_encrypted;

@@ -6,7 +6,7 @@ use super::class::{Class, Difference, Mismatch, Refusal};
 use super::differences::differences;
 use super::obstacles::{is_no_way_back, obstacle};
 use super::pvc_refusal::PvcRefusal;
-use super::pvcs::OfSet;
+use super::pvcs::{OfSet, PvcIndex};
 use super::target::Target;
 use crate::domain::device_set::{DeviceSet, METADATA, WAL};
 use crate::domain::observation::{Daemon, Metadata, Observation, OnPvcs};
@@ -31,7 +31,7 @@ pub fn pvcs_of(osd: OsdId, seen: &Observation) -> Option<PerPvc<String>> {
     let on = seen.kube.daemons.get(&osd)?.on_pvcs.as_ref()?;
     let data = on.data.as_deref()?;
     let set = declared(on, data, seen).ok()?;
-    OfSet { osd, on, set, seen }.pvcs(data).ok()
+    OfSet { osd, on, set, index: &PvcIndex::of(seen) }.pvcs(data).ok()
 }
 
 /// Returns the class of an OSD on PVCs: as declared, or why it is refused.
@@ -40,8 +40,9 @@ pub(super) fn class_of(
     kind: Kind,
     metadata: &Metadata,
     daemon: &Daemon,
-    seen: &Observation,
+    index: &PvcIndex<'_>,
 ) -> Result<Class, Refusal> {
+    let seen = index.seen;
     let not_yet = |what: &str| Err(Refusal::NotBuiltYet(format!("an OSD on a PVC: {what}")));
     let Some(data) = on.data.as_deref() else { return not_yet("its Deployment does not name the PVC") };
     let set = declared(on, data, seen)?;
@@ -58,7 +59,7 @@ pub(super) fn class_of(
     if let Some(part) = unnamed_part(on, metadata) {
         return not_yet(&format!("its {part} is on a device that its Deployment does not name"));
     }
-    OfSet { osd, on, set, seen }.pvcs(data)?;
+    OfSet { osd, on, set, index }.pvcs(data)?;
     if is_no_way_back(metadata, &seen.kube.declaration.store) {
         return Err(Refusal::NoWayBack);
     }

@@ -1,26 +1,73 @@
 //! PersistentVolumeClaims that an OSD gets when it is recreated.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
 use super::pvc_refusal::PvcRefusal;
 use crate::domain::device_set::{DeviceSet, METADATA, WAL};
-use crate::domain::observation::{Daemon, Observation, OnPvcs, Pvc};
+use crate::domain::observation::{Observation, OnPvcs};
 use crate::domain::osd::OsdId;
 use crate::domain::osd::pvc::PerPvc;
 
+/// PVCs of the device sets and of the OSDs, by what is asked about them.
+///
+/// All OSDs of a set may ask. The answers are computed once, when the first one does.
+pub struct PvcIndex<'a> {
+    pub(super) seen: &'a Observation,
+    by_place: OnceCell<BTreeMap<[&'a str; 3], Vec<&'a str>>>,
+    by_user: OnceCell<BTreeMap<&'a str, Vec<OsdId>>>,
+}
+
+impl<'a> PvcIndex<'a> {
+    /// Returns the index of an observation.
+    pub fn of(seen: &'a Observation) -> Self {
+        Self { seen, by_place: OnceCell::new(), by_user: OnceCell::new() }
+    }
+
+    /// Returns the PVCs of a template of a set that have an index, by name.
+    pub fn at<'b>(&'b self, set: &'b str, index: &'b str, template: &'b str) -> &'b [&'a str] {
+        let by_place = self.by_place.get_or_init(|| {
+            let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (name, pvc) in &self.seen.kube.pvcs {
+                if let (Some(set), Some(index), Some(template)) = (&pvc.set, &pvc.index, &pvc.template) {
+                    found.entry([set.as_str(), index, template]).or_default().push(name.as_str());
+                }
+            }
+            found
+        });
+        by_place.get(&[set, index, template]).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns an OSD other than this one whose Deployment names the PVC.
+    fn other_user(&self, osd: OsdId, pvc: &str) -> Option<OsdId> {
+        let by_user = self.by_user.get_or_init(|| {
+            let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (osd, daemon) in &self.seen.kube.daemons {
+                for name in daemon.on_pvcs.iter().flat_map(OnPvcs::names) {
+                    found.entry(name).or_default().push(*osd);
+                }
+            }
+            found
+        });
+        by_user.get(pvc)?.iter().copied().find(|user| *user != osd)
+    }
+}
+
 /// An OSD on PVCs, with its declared device set.
-pub(super) struct OfSet<'a> {
+pub(super) struct OfSet<'a, 'seen> {
     pub(super) osd: OsdId,
     pub(super) on: &'a OnPvcs,
     pub(super) set: &'a DeviceSet,
-    pub(super) seen: &'a Observation,
+    pub(super) index: &'a PvcIndex<'seen>,
 }
 
-impl OfSet<'_> {
+impl OfSet<'_, '_> {
     /// Returns the PVCs that the OSD gets, by the PVC of its data, or why one of them can't be used.
     ///
     /// The OSD keeps the PVCs that its Deployment names, also if its set no longer has their templates (ADR
     /// 0022).
     pub(super) fn pvcs(&self, data: &str) -> Result<PerPvc<String>, PvcRefusal> {
-        expect_usable(data, self.seen)?;
+        expect_usable(data, self.index.seen)?;
         Ok(PerPvc {
             data: data.to_owned(),
             db: self.part(data, self.on.db.as_deref(), METADATA)?,
@@ -35,7 +82,7 @@ impl OfSet<'_> {
         template: &'static str,
     ) -> Result<Option<String>, PvcRefusal> {
         match named {
-            Some(name) => expect_usable(name, self.seen).map(|()| Some(name.to_owned())),
+            Some(name) => expect_usable(name, self.index.seen).map(|()| Some(name.to_owned())),
             None if self.set.has_template(template) => self.of_template(data, template).map(Some),
             None => Ok(None),
         }
@@ -43,7 +90,7 @@ impl OfSet<'_> {
 
     /// Returns the PVC of a template that has the index of the data.
     fn of_template(&self, data: &str, template: &str) -> Result<String, PvcRefusal> {
-        let (pvcs, set) = (&self.seen.kube.pvcs, &self.set.name);
+        let (pvcs, set) = (&self.index.seen.kube.pvcs, &self.set.name);
         let index = pvcs.get(data).and_then(|pvc| pvc.index.as_ref());
         let refused = |why: &str| PvcRefusal::NoDatabasePvc {
             set: set.clone(),
@@ -60,19 +107,12 @@ impl OfSet<'_> {
                 index.map_or("INDEX", String::as_str)
             )));
         }
-        let is_it = |pvc: &Pvc| {
-            pvc.set.as_ref() == Some(set)
-                && pvc.index.as_ref() == index
-                && pvc.template.as_deref() == Some(template)
+        let found = index.map(|index| self.index.at(set, index, template)).unwrap_or_default();
+        let [name] = found else {
+            let several = || format!("there are several ({})", found.join(", "));
+            return Err(refused(&if found.is_empty() { "there is none".to_owned() } else { several() }));
         };
-        let found: Vec<&String> =
-            pvcs.iter().filter(|(_, pvc)| index.is_some() && is_it(pvc)).map(|(name, _)| name).collect();
-        let [name] = found.as_slice() else {
-            let names: Vec<&str> = found.iter().map(|name| name.as_str()).collect();
-            let several = || format!("there are several ({})", names.join(", "));
-            return Err(refused(&if names.is_empty() { "there is none".to_owned() } else { several() }));
-        };
-        expect_usable(name, self.seen).map_err(|why| match why {
+        expect_usable(name, self.index.seen).map_err(|why| match why {
             PvcRefusal::PvcNotBound { pvc, phase } => refused(&format!("PVC {pvc} is {phase}")),
             why @ (PvcRefusal::NoSet { .. }
             | PvcRefusal::SetUnclear { .. }
@@ -83,26 +123,18 @@ impl OfSet<'_> {
             | PvcRefusal::KeyInKms { .. }
             | PvcRefusal::OldRotation { .. }) => why,
         })?;
-        if let Some(osd) = self.other_user(name) {
+        if let Some(osd) = self.index.other_user(self.osd, name) {
             return Err(refused(&format!("PVC {name} belongs to {osd}")));
         }
         if let Some(nodes) = self.elsewhere(name) {
             return Err(refused(&format!("PVC {name} is on another node ({nodes})")));
         }
-        Ok((*name).clone())
-    }
-
-    /// Returns another OSD whose Deployment names the PVC.
-    fn other_user(&self, pvc: &str) -> Option<OsdId> {
-        let names = |on: &OnPvcs| on.names().any(|name| name == pvc);
-        let uses = |daemon: &Daemon| daemon.on_pvcs.as_ref().is_some_and(names);
-        let mut others = self.seen.kube.daemons.iter().filter(|(osd, _)| **osd != self.osd);
-        others.find(|(_, daemon)| uses(daemon)).map(|(osd, _)| *osd)
+        Ok((*name).to_owned())
     }
 
     /// Returns the nodes of a PVC, if its PersistentVolume can't be used on the OSD's node.
     fn elsewhere(&self, pvc: &str) -> Option<String> {
-        let kube = &self.seen.kube;
+        let kube = &self.index.seen.kube;
         let nodes = kube.pvcs.get(pvc)?.volume.as_ref()?.nodes.as_ref()?;
         let node = kube.daemons.get(&self.osd)?.node.as_ref()?;
         let hostname = kube.nodes.get(node).map_or("", |node| node.hostname.as_str());

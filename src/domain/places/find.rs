@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::of_set::OfSet;
 use super::{Found, Obstacle, Place};
+use crate::domain::classify::PvcIndex;
 use crate::domain::device_set::DeviceSet;
 use crate::domain::observation::{Observation, OnPvcs};
 use crate::domain::view::View;
@@ -25,7 +26,8 @@ pub fn places(view: View<'_>) -> Vec<Place> {
                 indices: Vec::new(),
                 found: Found::Obstructed(obstacle),
             }),
-            None => found.extend(together(OfSet { set, used: &used, view }.places())),
+            None => found
+                .extend(together(OfSet { set, used: &used, index: PvcIndex::of(view.seen), view }.places())),
         }
     }
     found

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AvailablePvcs, Found, LetRook, Obstacle, Place, Wanted, source};
-use crate::domain::classify::{PvcRefusal, unusable};
+use crate::domain::classify::{PvcIndex, PvcRefusal, unusable};
 use crate::domain::device_set::{DeviceSet, METADATA, WAL};
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, passes};
@@ -18,6 +18,7 @@ pub(super) struct OfSet<'a> {
     pub(super) set: &'a DeviceSet,
     /// PVCs that Deployments of OSDs name.
     pub(super) used: &'a BTreeSet<&'a str>,
+    pub(super) index: PvcIndex<'a>,
     pub(super) view: View<'a>,
 }
 
@@ -37,10 +38,11 @@ impl<'a> OfSet<'a> {
         let mut room = (count as usize).saturating_sub(taken.len() + in_progress);
         let last = taken.iter().chain(&open).map(|index| index.index).max();
         let missing = (count as usize).saturating_sub(taken.len() + open.len());
+        let obstacle = if open.is_empty() { None } else { self.set_obstacle().err() };
         let mut places: Vec<Place> = open
             .iter()
             .map(|index| {
-                let found = self.found(index, &mut room);
+                let found = self.found(index, obstacle.as_ref(), &mut room);
                 Place { set: self.set.name.clone(), indices: vec![index.index], found }
             })
             .collect();
@@ -87,9 +89,12 @@ impl<'a> OfSet<'a> {
         (!passes(Guard::PvcOnce, false)).then_some(record.osd)
     }
 
-    fn found(&self, index: &Index<'_>, room: &mut usize) -> Found {
+    fn found(&self, index: &Index<'_>, obstacle: Option<&Obstacle>, room: &mut usize) -> Found {
         if let Some((osd, pvc)) = self.recorded(index) {
             return Found::InProgress { pvc, osd };
+        }
+        if let Some(obstacle) = obstacle {
+            return Found::Obstructed(obstacle.clone());
         }
         match self.available(index) {
             Ok(available) if *room > 0 => {
@@ -104,9 +109,8 @@ impl<'a> OfSet<'a> {
         }
     }
 
-    /// Returns the PVCs of an index that become an OSD, or why they do not.
+    /// Returns the PVCs of an index that become an OSD, or why they do not, if nothing concerns each index.
     fn available(&self, index: &Index<'_>) -> Result<AvailablePvcs, Obstacle> {
-        self.set_obstacle()?;
         let data = match index.pvcs.as_slice() {
             [] => return Err(Obstacle::NoPvc(LetRook::of(self.view))),
             [only] => *only,
@@ -210,21 +214,14 @@ impl<'a> OfSet<'a> {
 
     /// Returns the PVC of the index for database or log, on the node of the data.
     fn part(&self, index: u32, node: &NodeName, template: &str) -> Result<String, PvcRefusal> {
-        let (pvcs, number) = (&self.view.seen.kube.pvcs, index.to_string());
+        let index = index.to_string();
         let refused = |why: String| PvcRefusal::NoDatabasePvc {
             set: self.set.name.clone(),
-            index: Some(index.to_string()),
+            index: Some(index.clone()),
             template: template.to_owned(),
             why,
         };
-        let is_it = |pvc: &Pvc| {
-            pvc.set.as_ref() == Some(&self.set.name)
-                && pvc.index.as_ref() == Some(&number)
-                && pvc.template.as_deref() == Some(template)
-        };
-        let found: Vec<&str> =
-            pvcs.iter().filter(|(_, pvc)| is_it(pvc)).map(|(name, _)| name.as_str()).collect();
-        let name = match found.as_slice() {
+        let name = match self.index.at(&self.set.name, &index, template) {
             [only] => *only,
             [] => return Err(refused("there is none".to_owned())),
             several => return Err(refused(format!("there are several ({})", several.join(", ")))),

@@ -12,10 +12,8 @@ use crate::domain::view::View;
 pub(super) fn legacy(view: View<'_>, is_meant: impl Fn(OsdId) -> bool) -> Vec<(OsdId, Class)> {
     let is_free = |osd: OsdId| !view.ledger.records.contains_key(&osd) && view.selects(osd);
     let slots = view.seen.ceph.slots.iter().filter(|(osd, _)| is_meant(**osd) && is_free(**osd));
-    let mut found: Vec<_> = slots
-        .map(|(osd, slot)| (*osd, classify::class_of(*osd, slot, view.seen)))
-        .filter(|(_, class)| class.migrates().is_some())
-        .collect();
+    let classes = classify::classes(slots, view.seen);
+    let mut found: Vec<_> = classes.filter(|(_, class)| class.migrates().is_some()).collect();
     found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
     found
 }

@@ -46,8 +46,8 @@ pub(crate) fn stands(view: View<'_>) -> bool {
 
 fn is_fulfilled(order: &FenceOrder, seen: &Observation) -> bool {
     let differs = || {
-        let mut slots = seen.ceph.slots.iter();
-        slots.any(|(osd, slot)| matches!(classify::class_of(*osd, slot, seen), Class::Mismatched(_)))
+        let mut classes = classify::classes(seen.ceph.slots.iter(), seen);
+        classes.any(|(_, class)| matches!(class, Class::Mismatched(_)))
     };
     order.declared != shape_of(&seen.kube.declaration) && changed_by_rook(seen).is_empty() && !differs()
 }
