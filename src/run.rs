@@ -45,7 +45,7 @@ pub enum RunError {
     /// An act was refused, and waiting alone does not help.
     #[error("{0}")]
     Act(Failure),
-    /// The ledger cannot be read or written.
+    /// The Lease cannot be acquired, or the ledger cannot be read: nothing was observed.
     #[error("{0}")]
     Ledger(LoadError),
 }
@@ -95,13 +95,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     let stopped = stopped.as_deref().unwrap_or_default();
                     let waits = severity == Severity::Denied;
                     self.report_failure(&error, if waits { stopped } else { &[] }).await;
-                    let is_end = !tries_again && severity != Severity::Passing;
+                    // Without an API server, no other pod starts and lifts `noout` when it is due.
+                    let is_cut_off = matches!(error, RunError::Ledger(_));
+                    let is_end = !tries_again && (severity != Severity::Passing || is_cut_off);
                     let due = (self.clock.now(), policy.limits.noout);
                     // An act follows an observation: an OSD whose stop is only intended is up.
                     let is_concerned = |one: &&Stopped| one.is_down || is_end || !of_act;
                     for one in failures.to_heal(stopped, is_end, due).into_iter().filter(is_concerned) {
-                        if self.let_ceph_heal(one).await {
-                            failures.healed(one.osd);
+                        match self.let_ceph_heal(one).await {
+                            None => failures.healed(one.osd),
+                            // Probably no answer: each further OSD would wait for it as long.
+                            Some(Severity::Passing) if !is_end => break,
+                            Some(_) => {}
                         }
                     }
                     if !tries_again {
@@ -132,10 +137,10 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         self.audience.report(Event::Blind(&text)).await;
     }
 
-    /// Lifts `noout` of a stopped OSD, and returns whether it is lifted.
+    /// Lifts `noout` of a stopped OSD, so that Ceph may recover without the OSD.
     ///
-    /// Ceph may then recover without the OSD.
-    async fn let_ceph_heal(&mut self, stopped: &Stopped) -> bool {
+    /// Returns the severity of a failure.
+    async fn let_ceph_heal(&mut self, stopped: &Stopped) -> Option<Severity> {
         let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: stopped.osd, noout: true, noin: false });
         let done = self.cluster.act(&act).await;
         let event = match &done {
@@ -143,7 +148,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             Err(failure) => Event::NotDone { act: &act, why: &failure.message },
         };
         self.audience.report(event).await;
-        done.is_ok()
+        done.err().map(|failure| failure.severity)
     }
 
     /// Loads, observes, decides, does one thing, and reports it.
@@ -156,7 +161,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         stopped: &mut Option<Vec<Stopped>>,
         before: Before,
     ) -> Result<Iteration, RunError> {
-        match self.lease.acquire().await.map_err(RunError::Observe)? {
+        match self.lease.acquire().await.map_err(|failure| RunError::Ledger(failure.into()))? {
             Tenure::Mine => {}
             Tenure::Wait(why) => {
                 self.audience.report(Event::Lease(&why)).await;

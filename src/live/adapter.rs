@@ -307,7 +307,11 @@ impl Live {
 impl Live {
     pub(super) async fn act_as_expected(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
-        k8s.expect_ledger().await.map_err(kube_failure)?;
+        if let Err(error) = k8s.expect_ledger().await
+            && !is_done_nevertheless(act, &error)
+        {
+            return Err(kube_failure(error));
+        }
         if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {
             self.act_as_own_user(act).await?;
         }
@@ -321,6 +325,13 @@ impl Live {
     }
 }
 
+/// Returns whether an act is done although this error shows no ledger.
+///
+/// Without the API server, or without the right to read the ledger, nothing else would let Ceph heal.
+fn is_done_nevertheless(act: &Act, error: &K8sError) -> bool {
+    act.only_lifts_noout() && !matches!(error, K8sError::Unexpected { .. })
+}
+
 fn until_tried_again(error: &K8sError) -> TimeDelta {
     if error.is_transient() { FAILED } else { REFUSED }
 }
@@ -328,24 +339,43 @@ fn until_tried_again(error: &K8sError) -> TimeDelta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::act::CephAct;
     use crate::k8s::{Call, Server};
 
-    #[test]
-    fn api_refusal_is_retried_later_than_an_unanswered_request() {
-        let call = || Call {
+    fn call() -> Call {
+        Call {
             verb: "create",
             resource: "poddisruptionbudgets.policy".to_owned(),
             name: None,
             namespace: Some("rook-ceph".to_owned()),
-        };
-        let server = || Arc::new(Server::in_cluster("https://10.96.0.1", "default"));
+        }
+    }
+
+    fn unanswered() -> K8sError {
+        let server = Arc::new(Server::in_cluster("https://10.96.0.1", "default"));
+        K8sError::Timeout { call: call(), limit: Duration::from_secs(10), server }
+    }
+
+    #[test]
+    fn noout_is_lifted_without_a_ledger_but_not_by_an_old_one() {
+        let unset = |noin| Act::Ceph(CephAct::UnsetOsdFlags { osd: OsdId(3), noout: true, noin });
+        let forbidden = K8sError::Forbidden { call: call(), message: "no".to_owned() };
+        for error in [unanswered(), forbidden] {
+            assert!(is_done_nevertheless(&unset(false), &error), "{error}");
+            assert!(!is_done_nevertheless(&unset(true), &error), "{error}");
+        }
+        let saved = K8sError::Unexpected { what: "LEDGER".to_owned(), found: "SAVED".to_owned() };
+        assert!(!is_done_nevertheless(&unset(false), &saved));
+    }
+
+    #[test]
+    fn api_refusal_is_retried_later_than_an_unanswered_request() {
         let refused = K8sError::Forbidden { call: call(), message: "no".to_owned() };
         assert_eq!(until_tried_again(&refused), REFUSED);
         // A failing webhook also counts: code 500.
         let failed =
             K8sError::Other { call: call(), code: 500, message: "failed calling webhook".to_owned() };
-        let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10), server: server() };
-        for error in [failed, unanswered] {
+        for error in [failed, unanswered()] {
             assert_eq!(until_tried_again(&error), FAILED, "{error}");
         }
     }

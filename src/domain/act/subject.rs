@@ -98,6 +98,16 @@ impl Act {
     }
 }
 
+impl Act {
+    /// Returns whether the act only lets Ceph heal without an OSD.
+    ///
+    /// Such an act is also done if the ledger cannot be read: it loses no data, and a runner that needs the
+    /// flag sets it again.
+    pub fn only_lifts_noout(&self) -> bool {
+        matches!(self, Self::Ceph(CephAct::UnsetOsdFlags { noout: true, noin: false, .. }))
+    }
+}
+
 impl CephAct {
     /// Returns whether only the ledger shows whose the change is, and nothing in Ceph does.
     ///

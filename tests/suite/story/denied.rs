@@ -1,6 +1,7 @@
 //! A right that is removed, or a mgr that does not answer, during a run: an OSD that is stopped is not
 //! abandoned because of that.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
@@ -9,10 +10,12 @@ use std::task::{Context, Poll, Waker};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate::domain::act::{Act, CephAct, KubeAct};
+use osd_migrate::domain::history::Entry;
+use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::{Observation, SlotState};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
-use osd_migrate::ports::{Cluster, Failure, Severity};
+use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Saved, Severity};
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::Runner;
@@ -28,6 +31,8 @@ enum Of {
     Stops,
     /// Observations, which no right brings back.
     Statistics,
+    /// Requests for the ledger: each load, and each act that expects the ledger, fails so.
+    Ledger(Severity),
 }
 
 /// A cluster that denies an action for some time, from the moment when a condition on the world is true.
@@ -37,25 +42,25 @@ struct Denying<'a> {
     of: Of,
     when: fn(&World) -> bool,
     lasts: TimeDelta,
-    since: Option<DateTime<Utc>>,
+    since: Rc<Cell<Option<DateTime<Utc>>>>,
 }
 
 impl Denying<'_> {
-    fn observation<T>(&mut self) -> Option<Result<T, Failure>> {
+    fn observation<T>(&self) -> Option<Result<T, Failure>> {
         let severity = match self.of {
             Of::Observations => Severity::Denied,
             Of::Statistics => Severity::Passing,
-            Of::Acts | Of::Stops => return None,
+            Of::Acts | Of::Stops | Of::Ledger(_) => return None,
         };
         self.denies().then(|| Err(Failure { severity, message: DENIED.to_owned() }))
     }
 
-    fn denies(&mut self) -> bool {
+    fn denies(&self) -> bool {
         let sim = self.play.sim.borrow();
-        if (self.when)(&sim.world) {
-            self.since.get_or_insert(sim.world.at);
+        if self.since.get().is_none() && (self.when)(&sim.world) {
+            self.since.set(Some(sim.world.at));
         }
-        self.since.is_some_and(|since| sim.world.at - since < self.lasts)
+        self.since.get().is_some_and(|since| sim.world.at - since < self.lasts)
     }
 }
 
@@ -65,17 +70,21 @@ const DENIED: &str = "list deployments.apps: forbidden: the Role lacks the verb 
 fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
     let play = Play::new();
     let runner = Runner::new(&play.sim, None);
+    let since = Rc::new(Cell::new(None));
+    let denying =
+        || Denying { play: &play, runner: runner.clone(), of, when, lasts, since: Rc::clone(&since) };
     let mut ports = Ports {
-        cluster: Denying { play: &play, runner: runner.clone(), of, when, lasts, since: None },
-        store: runner.clone(),
+        cluster: denying(),
+        store: denying(),
         lease: runner.clone(),
-        clock: runner,
+        clock: runner.clone(),
         audience: Log(Rc::clone(&play.log)),
     };
     let end = loop {
         let mut run = pin!(ports.run(&play.policy));
         match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(RunError::Observe(failure))) if failure.severity == Severity::Passing => {}
+            Poll::Ready(Err(RunError::Observe(failure) | RunError::Ledger(LoadError::Failed(failure))))
+                if failure.severity == Severity::Passing => {}
             Poll::Ready(end) => break Some(end),
             Poll::Pending => break None,
         }
@@ -122,13 +131,36 @@ impl Cluster for Denying<'_> {
         let is_concerned = match self.of {
             Of::Acts => true,
             Of::Stops => matches!(act, Act::Kube(KubeAct::Stop { .. })),
+            Of::Ledger(_) => !act.only_lifts_noout(),
             Of::Observations | Of::Statistics => false,
         };
         if is_concerned && self.denies() {
             self.runner.note_denied(act, DENIED);
-            return Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() });
+            let severity = if let Of::Ledger(severity) = self.of { severity } else { Severity::Denied };
+            return Err(Failure { severity, message: DENIED.to_owned() });
         }
         self.runner.act(act).await
+    }
+}
+
+impl LedgerStore for Denying<'_> {
+    type Version = u64;
+
+    async fn load(&mut self) -> Result<(Ledger, u64), LoadError> {
+        if let Of::Ledger(severity) = self.of
+            && self.denies()
+        {
+            return Err(LoadError::Failed(Failure { severity, message: DENIED.to_owned() }));
+        }
+        self.runner.load().await
+    }
+
+    async fn save(&mut self, ledger: &Ledger, version: u64) -> Result<Saved, Failure> {
+        self.runner.save(ledger, version).await
+    }
+
+    async fn append(&mut self, entries: &[Entry]) -> Result<Saved, Failure> {
+        self.runner.append(entries).await
     }
 }
 
@@ -161,6 +193,18 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
     assert_eq!(end, Play::finished());
     play.assert_all_is_well();
     assert_eq!(noout_lifted(&play), 2, "and at its end");
+}
+
+/// Checks a run that cannot read the ledger: without the right, it waits, and without an API server, it exits
+/// after five minutes, and no other pod can start.
+#[test]
+fn noout_is_lifted_without_a_ledger() {
+    for (severity, minutes) in [(Severity::Denied, 20), (Severity::Passing, 8)] {
+        let (play, end) = play(Of::Ledger(severity), is_destroyed, TimeDelta::minutes(minutes));
+        assert_eq!(end, Play::finished());
+        play.assert_all_is_well();
+        assert_eq!(noout_lifted(&play), 2, "{severity:?}, and at its end");
+    }
 }
 
 /// Checks a run without a mgr, which Ceph does not need to heal: no observation is possible, and each runner
