@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osd_migrate::domain::ledger::{FORMAT, FenceOrder, Ledger, NodeStatus, NodeWork, Quarantine, Unreadable};
+use osd_migrate::domain::ledger::{
+    FORMAT, FenceOrder, Ledger, NodeStatus, NodeWork, Quarantine, Record, Unreadable,
+};
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 use crate::support::build::{BY_HAND, FILESTORE, World, issued_fsid, noon};
@@ -160,6 +162,34 @@ fn record_of_an_osd_with_300_pgs_stays_below_eight_kib() {
         (0..6).map(|n| format!("scsi-SATA_ST16000NM001G-2KK103_ZL2A{n:04}")).collect::<BTreeSet<_>>();
     let keys = ledger.to_keys().unwrap();
     assert!(keys["osd-0"].len() < 8 * 1024, "{} bytes", keys["osd-0"].len());
+}
+
+/// Checks records of OSDs with 300 PGs and 150 upmaps, as a balancer and a paused backfill leave them.
+#[test]
+fn ledger_has_no_place_beyond_half_a_mebibyte_of_records() {
+    let mut one = full().records.remove(&BY_HAND).unwrap();
+    one.pgs = (0..300).map(|n| PgId { pool: 12, number: n }).collect();
+    let upmap = |number| Upmap {
+        pg: PgId { pool: 12, number },
+        mappings: vec![(OsdId(10), OsdId(11)), (OsdId(12), OsdId(13))],
+    };
+    one.upmaps = (0..150).map(upmap).collect();
+    let size = serde_json::to_string(&one).unwrap().len();
+    let most = 512 * 1024 / size;
+    assert!((20..60).contains(&most), "{size} bytes");
+    let with = |number: usize, quarantine: Option<&Quarantine>| {
+        let record = |osd| Record { osd: OsdId(osd), quarantine: quarantine.cloned(), ..one.clone() };
+        let ids = (0_u32..).take(number).map(|n| 100 + n);
+        Ledger { records: ids.map(|osd| (OsdId(osd), record(osd))).collect(), ..Ledger::default() }
+    };
+    assert!(with(most - 1, None).has_place() && !with(most + 1, None).has_place());
+    // OSDs in progress can be completed.
+    assert!(bytes(&with(most + 10, None)) < 1000 * 1024);
+    let quarantine = Quarantine { why: "WHY".to_owned(), since: noon() };
+    assert_eq!(with(most - 1, Some(&quarantine)).full_of_quarantined(), None);
+    let why = with(most + 1, Some(&quarantine)).full_of_quarantined().unwrap();
+    assert!(why.starts_with(&format!("{} OSDs are quarantined", most + 1)), "{why}");
+    assert_eq!(with(most + 1, None).full_of_quarantined(), None, "they end by themselves");
 }
 
 /// Returns the entry of a completed node: `disks` disks that became OSDs, and ten problems of the stored

@@ -8,7 +8,7 @@ use crate::domain::osd::OsdId;
 
 /// Maximum number of refusals saved with their text.
 ///
-/// With 300 characters each they take 30 KiB of the 900 KiB that a save may have. A policy that refuses the
+/// With 300 characters each they take 30 KiB of the 1,000 KiB that a save may have. A policy that refuses the
 /// Deployments of all OSDs gives the same answer for each, and the log has all answers.
 const WITH_TEXT: usize = 100;
 

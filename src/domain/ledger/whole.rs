@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
+use super::bounds::leave_place;
 use super::{Attempt, Emptying, LeftPvcs, NodeWork, Record, Refusals, Refused, RefusedStep, Run};
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdId};
@@ -12,7 +13,7 @@ use crate::domain::removal::Removal;
 /// Format of the stored ledger: a newer one is a halt, never a best effort.
 pub const FORMAT: u32 = 1;
 
-/// Maximum number of OSDs in progress: 64 records of 8 KiB fit into a save of 900 KiB (ConfigMap: 1 MiB).
+/// Maximum number of OSDs in progress: 64 records of 8 KiB fit into a save of 1,000 KiB (ConfigMap: 1 MiB).
 pub const MAX_OPEN: usize = 64;
 
 /// Maximum number of records, quarantined too: one that failed before Stop (no PGs yet) takes 1 to 2 KiB.
@@ -54,16 +55,23 @@ impl Ledger {
     }
 
     /// Returns whether one more record has a place beside those in progress.
+    ///
+    /// All records as JSON are measured, so ask only when a record is about to be opened.
     pub fn has_place(&self) -> bool {
-        self.in_flight().count() < MAX_OPEN && self.records.len() < MAX_RECORDS
+        self.in_flight().count() < MAX_OPEN
+            && self.records.len() < MAX_RECORDS
+            && leave_place(self.records.values())
     }
 
     /// Returns why nothing begins any more, if quarantined OSDs have all the records.
     pub fn full_of_quarantined(&self) -> Option<String> {
-        let is_full = self.records.len() >= MAX_RECORDS && self.in_flight().next().is_none();
-        let first = self.quarantined().next().filter(|_| is_full)?.osd;
+        let first = self.quarantined().next()?.osd;
+        if self.in_flight().next().is_some() || self.has_place() {
+            return None;
+        }
+        let number = self.records.len();
         Some(format!(
-            "{MAX_RECORDS} OSDs are quarantined, and the ledger has no place for another one. Fix what they are \
+            "{number} OSDs are quarantined, and the ledger has no place for another one. Fix what they are \
              quarantined for, then retry each of them, the first with: osd-migrate -n NAMESPACE retry {first}"
         ))
     }

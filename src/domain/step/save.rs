@@ -5,6 +5,9 @@ use crate::domain::ledger::{Quarantine, Record, RefusedStep};
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase;
 
+/// Maximum characters of a quarantine's reason that are stored: an answer of another program may be long.
+const WHY: usize = 500;
+
 impl Step<'_> {
     pub(super) fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
         let mut record = self.record.clone();
@@ -17,10 +20,11 @@ impl Step<'_> {
         let since = self.view.seen.at;
         // A person may ask to remove what was registered last.
         let issued = phase::issued_of(self.record, self.view.seen);
-        let saving = Saving::Quarantine { why: why.clone() };
+        let stored = shortened(&why);
+        let saving = Saving::Quarantine { why };
         let next = self.save(saving, |record| {
             record.issued = issued;
-            record.quarantine = Some(Quarantine { why, since });
+            record.quarantine = Some(Quarantine { why: stored, since });
         });
         // The request for a dead OSD still stands, and the next run tries again.
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };
@@ -32,5 +36,25 @@ impl Step<'_> {
             ledger.note_refusal(of_record, run, RefusedStep::Removal, why);
         }
         Next::Save { ledger, osd, why: saving }
+    }
+}
+
+/// Returns the text as it is stored; the log of the run has all of it.
+fn shortened(why: &str) -> String {
+    let mut stored: String = why.chars().take(WHY).collect();
+    if stored.len() < why.len() {
+        stored.push_str("...");
+    }
+    stored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_of_a_quarantine_is_stored_up_to_a_limit() {
+        assert_eq!(shortened(&"\u{e4}".repeat(WHY)), "\u{e4}".repeat(WHY));
+        assert_eq!(shortened(&"\u{e4}".repeat(WHY + 1)), format!("{}...", "\u{e4}".repeat(WHY)));
     }
 }

@@ -20,7 +20,7 @@ async fn ledger_is_saved_against_the_version_that_was_read() {
     let script = vec![on(post, 409, refusal(409, "AlreadyExists"))];
     let result = play(script, async |k8s| k8s.save(data(), None).await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
-    let big = || [("osd.1".to_owned(), "x".repeat(900 * 1024))].into();
+    let big = || [("osd.1".to_owned(), "x".repeat(1000 * 1024))].into();
     let result = play(Vec::new(), async |k8s| k8s.save(big(), None).await).await;
     assert!(matches!(result, Err(K8sError::TooBig { .. })), "{result:?}");
 }
