@@ -152,7 +152,7 @@ pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
         }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
-        Err(RunError::Observe(failure) | RunError::Act(failure)) => not_seen(&failure),
+        Err(RunError::Observe(failure) | RunError::Act(failure, _)) => not_seen(&failure),
         Err(RunError::Ledger(error)) => not_loaded(&error),
     }
 }

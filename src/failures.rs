@@ -15,8 +15,18 @@ const PATIENCE: u32 = 100;
 /// Consecutive failures for a missing right that was there before, after which a run that has stopped no OSD
 /// ends: one minute.
 ///
-/// An API server that has just started refuses requests until it has read all roles.
+/// An API server that has just started refuses requests until it has read all roles. A run that has stopped
+/// an OSD takes as many failures of observations that a person must fix: an object may be corrected soon.
 pub(crate) const PATIENCE_FOR_A_RIGHT: u32 = 20;
+
+/// Part of an iteration that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// An act, and the OSD that it is for.
+    Act(Option<OsdId>),
+    /// The Lease, the ledger or the observation.
+    View,
+}
 
 /// OSD that is or may be stopped for its migration.
 pub(crate) struct Stopped {
@@ -55,6 +65,8 @@ pub(crate) struct Failures {
     /// An iteration of this process did not fail.
     has_succeeded: bool,
     healed: BTreeSet<OsdId>,
+    /// OSDs whose acts failed for a reason that a person must fix.
+    stuck: BTreeSet<OsdId>,
 }
 
 impl Failures {
@@ -66,22 +78,38 @@ impl Failures {
     /// Counts a failure, and returns whether the run tries again.
     ///
     /// A runner that exits for a missing right would leave an OSD down, and nothing would notice when the
-    /// right is granted again. `stopped` is `None` as long as no ledger was read: there may be some.
+    /// right is granted again. One that exits for an OSD that needs a person would leave others down.
+    /// `stopped` is `None` as long as no ledger was read: there may be some.
     pub(crate) fn tries_again(
         &mut self,
         severity: Severity,
-        of_act: bool,
+        part: Part,
         stopped: Option<&[Stopped]>,
     ) -> bool {
-        self.count += 1;
+        // An act follows an observation that did not fail.
+        self.count = if part == Part::View { self.count + 1 } else { 0 };
         match (severity, stopped) {
             (Severity::Passing, _) => self.count < PATIENCE,
             (Severity::Denied, None) => self.count < PATIENCE_FOR_A_RIGHT,
             (Severity::Denied, Some([])) => {
-                !of_act && self.has_succeeded && self.count < PATIENCE_FOR_A_RIGHT
+                part == Part::View && self.has_succeeded && self.count < PATIENCE_FOR_A_RIGHT
             }
             (Severity::Denied, Some(_)) => true,
-            (Severity::WrongPlace | Severity::NeedsPerson, _) => false,
+            (Severity::WrongPlace | Severity::NeedsPerson, None) => false,
+            (Severity::WrongPlace | Severity::NeedsPerson, Some(stopped)) => self.tries_others(part, stopped),
+        }
+    }
+
+    /// Returns whether a run goes on, after a failure that a person must fix, for OSDs that it has stopped.
+    fn tries_others(&mut self, part: Part, stopped: &[Stopped]) -> bool {
+        let mut down = stopped.iter().filter(|one| one.is_down);
+        match part {
+            Part::View => self.count < PATIENCE_FOR_A_RIGHT && down.next().is_some(),
+            Part::Act(None) => false,
+            Part::Act(Some(osd)) => {
+                self.stuck.insert(osd);
+                down.any(|one| !self.stuck.contains(&one.osd))
+            }
         }
     }
 
@@ -138,18 +166,42 @@ mod tests {
     fn missing_right_has_a_limit_if_no_osd_is_stopped() {
         let (mut first, mut later) = (Failures::default(), Failures::none());
         let tries = |failures: &mut Failures| {
-            (0..100).take_while(|_| failures.tries_again(Severity::Denied, false, Some(&[]))).count()
+            (0..100).take_while(|_| failures.tries_again(Severity::Denied, Part::View, Some(&[]))).count()
         };
         assert_eq!((tries(&mut first), tries(&mut later)), (0, 19));
         let mut unknown = Failures::default();
-        let of_unknown = (0..100).take_while(|_| unknown.tries_again(Severity::Denied, false, None)).count();
+        let of_unknown =
+            (0..100).take_while(|_| unknown.tries_again(Severity::Denied, Part::View, None)).count();
         assert_eq!(of_unknown, 19, "an OSD may be stopped");
         assert!(
-            !Failures::none().tries_again(Severity::Denied, true, Some(&[])),
+            !Failures::none().tries_again(Severity::Denied, Part::Act(Some(OsdId(1))), Some(&[])),
             "an act is refused at once"
         );
         let stopped = [Stopped { osd: OsdId(1), is_down: true, noout_is_ours: true, since: None }];
         let mut waits = Failures::default();
-        assert!((0..1000).all(|_| waits.tries_again(Severity::Denied, true, Some(&stopped))));
+        assert!((0..1000).all(|_| waits.tries_again(
+            Severity::Denied,
+            Part::Act(Some(OsdId(1))),
+            Some(&stopped)
+        )));
+    }
+
+    #[test]
+    fn osd_that_needs_a_person_ends_no_run_while_another_is_down() {
+        let one = |osd, is_down| Stopped { osd: OsdId(osd), is_down, noout_is_ours: true, since: None };
+        let stopped = [one(3, true), one(5, true), one(7, false)];
+        let mut failures = Failures::none();
+        let mut tries = |osd: Option<u32>| {
+            failures.tries_again(Severity::NeedsPerson, Part::Act(osd.map(OsdId)), Some(&stopped))
+        };
+        assert!((0..1000).all(|_| tries(Some(3))), "osd.5 has its turn");
+        assert!(!tries(Some(5)), "both need a person");
+        assert!(!tries(None), "the act is of no OSD");
+        let observations = |stopped: &[Stopped]| {
+            let mut failures = Failures::none();
+            let again = |_: &u32| failures.tries_again(Severity::NeedsPerson, Part::View, Some(stopped));
+            (0..100).take_while(again).count()
+        };
+        assert_eq!((observations(&stopped), observations(&[one(7, false)])), (19, 0));
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::domain::view::View;
-use crate::failures::{Failures, Stopped};
+use crate::failures::{Failures, Part, Stopped};
 use crate::pause::pause;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
 use crate::report::{Event, Reporter};
@@ -42,9 +42,9 @@ pub enum RunError {
     /// The cluster could not be observed for too long, or not without a person's help.
     #[error("{0}")]
     Observe(Failure),
-    /// An act was refused, and waiting alone does not help.
+    /// An act, of this OSD if any, was refused, and waiting alone does not help.
     #[error("{0}")]
-    Act(Failure),
+    Act(Failure, Option<OsdId>),
     /// The Lease cannot be acquired, or the ledger cannot be read: nothing was observed.
     #[error("{0}")]
     Ledger(LoadError),
@@ -90,8 +90,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
-                    let (severity, of_act) = (severity(&error), matches!(error, RunError::Act(_)));
-                    let tries_again = failures.tries_again(severity, of_act, stopped.as_deref());
+                    let (severity, part) = (severity(&error), part(&error));
+                    let tries_again = failures.tries_again(severity, part, stopped.as_deref());
                     let stopped = stopped.as_deref().unwrap_or_default();
                     let waits = severity == Severity::Denied;
                     self.report_failure(&error, if waits { stopped } else { &[] }).await;
@@ -100,7 +100,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     let is_end = !tries_again && (severity != Severity::Passing || is_cut_off);
                     let due = (self.clock.now(), policy.limits.noout);
                     // An act follows an observation: an OSD whose stop is only intended is up.
-                    let is_concerned = |one: &&Stopped| one.is_down || is_end || !of_act;
+                    let is_concerned = |one: &&Stopped| one.is_down || is_end || part == Part::View;
                     for one in failures.to_heal(stopped, is_end, due).into_iter().filter(is_concerned) {
                         match self.let_ceph_heal(one).await {
                             None => failures.healed(one.osd),
@@ -126,7 +126,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         let those = waiting.iter().filter(|stopped| stopped.is_down == is_any_down);
         let osds: Vec<String> = those.map(|stopped| stopped.osd.to_string()).collect();
         let text = match (error, osds.is_empty()) {
-            (RunError::Act(_), true) => return,
+            (RunError::Act(..), true) => return,
             (RunError::Observe(_) | RunError::Ledger(_), true) => error.to_string(),
             (_, false) => format!(
                 "{error}; {} is {} for its migration: waiting until this is allowed",
@@ -338,7 +338,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 match failure.severity {
                     Severity::Passing => Ok(Iteration::NotDone),
                     Severity::Denied | Severity::WrongPlace | Severity::NeedsPerson => {
-                        Err(RunError::Act(failure))
+                        Err(RunError::Act(failure, act.osd()))
                     }
                 }
             }
@@ -365,8 +365,15 @@ fn in_progress(ledger: &Ledger) -> BTreeSet<OsdId> {
 fn severity(error: &RunError) -> Severity {
     match error {
         RunError::Observe(failure)
-        | RunError::Act(failure)
+        | RunError::Act(failure, _)
         | RunError::Ledger(LoadError::Failed(failure)) => failure.severity,
         RunError::Ledger(LoadError::Unreadable(_)) => Severity::NeedsPerson,
+    }
+}
+
+fn part(error: &RunError) -> Part {
+    match error {
+        RunError::Act(_, osd) => Part::Act(*osd),
+        RunError::Observe(_) | RunError::Ledger(_) => Part::View,
     }
 }

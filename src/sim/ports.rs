@@ -95,9 +95,9 @@ impl Drop for Me {
 }
 
 impl Runner {
-    /// Notes that a right or a policy denied an act, which did not reach the cluster.
-    pub fn note_denied(&self, act: &Act, why: &str) {
-        self.me.failed.borrow_mut().note(act.osd(), false, Some(why.to_owned()));
+    /// Notes an act that failed before it reached the cluster.
+    pub fn note_failed(&self, act: &Act, failure: &Failure) {
+        self.me.failed.borrow_mut().note(act.osd(), false, failure.denied());
     }
 
     /// Creates a process.

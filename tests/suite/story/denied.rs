@@ -20,6 +20,7 @@ use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::Runner;
 
+use super::parallel::in_parallel;
 use super::play::{BY_HAND, Ended, Log, Play};
 
 /// Actions that a missing right prevents.
@@ -31,6 +32,10 @@ enum Of {
     Stops,
     /// Observations, which no right brings back.
     Statistics,
+    /// Observations, of which a person must correct an object.
+    Malformed,
+    /// Starts of an OSD, whose Deployment a person must correct.
+    Deploys(OsdId),
     /// Requests for the ledger: each load, and each act that expects the ledger, fails so.
     Ledger(Severity),
 }
@@ -50,7 +55,8 @@ impl Denying<'_> {
         let severity = match self.of {
             Of::Observations => Severity::Denied,
             Of::Statistics => Severity::Passing,
-            Of::Acts | Of::Stops | Of::Ledger(_) => return None,
+            Of::Malformed => Severity::NeedsPerson,
+            Of::Acts | Of::Stops | Of::Deploys(_) | Of::Ledger(_) => return None,
         };
         self.denies().then(|| Err(Failure { severity, message: DENIED.to_owned() }))
     }
@@ -68,7 +74,10 @@ const DENIED: &str = "list deployments.apps: forbidden: the Role lacks the verb 
 
 /// Plays a run whose rights are removed, and starts it again like its Job if a failure may be temporary.
 fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
-    let play = Play::new();
+    played(Play::new(), of, when, lasts)
+}
+
+fn played(play: Play, of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
     let runner = Runner::new(&play.sim, None);
     let since = Rc::new(Cell::new(None));
     let denying =
@@ -131,13 +140,19 @@ impl Cluster for Denying<'_> {
         let is_concerned = match self.of {
             Of::Acts => true,
             Of::Stops => matches!(act, Act::Kube(KubeAct::Stop { .. })),
+            Of::Deploys(osd) => matches!(act, Act::Kube(KubeAct::Deploy(deploy)) if deploy.osd == osd),
             Of::Ledger(_) => !act.only_lifts_noout(),
-            Of::Observations | Of::Statistics => false,
+            Of::Observations | Of::Statistics | Of::Malformed => false,
         };
         if is_concerned && self.denies() {
-            self.runner.note_denied(act, DENIED);
-            let severity = if let Of::Ledger(severity) = self.of { severity } else { Severity::Denied };
-            return Err(Failure { severity, message: DENIED.to_owned() });
+            let severity = match self.of {
+                Of::Ledger(severity) => severity,
+                Of::Deploys(_) => Severity::NeedsPerson,
+                Of::Observations | Of::Acts | Of::Stops | Of::Statistics | Of::Malformed => Severity::Denied,
+            };
+            let failure = Failure { severity, message: DENIED.to_owned() };
+            self.runner.note_failed(act, &failure);
+            return Err(failure);
         }
         self.runner.act(act).await
     }
@@ -233,7 +248,7 @@ fn right_that_is_missing_for_seconds_ends_no_run() {
 fn missing_right_ends_a_run_that_has_stopped_no_osd() {
     for of in [Of::Observations, Of::Acts] {
         let (play, end) = play(of, |_| true, TimeDelta::minutes(14));
-        let Some(Err(RunError::Observe(why) | RunError::Act(why))) = &end else { panic!("{end:?}") };
+        let Some(Err(RunError::Observe(why) | RunError::Act(why, _))) = &end else { panic!("{end:?}") };
         assert_eq!(why.message, DENIED);
         assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].up);
     }
@@ -252,4 +267,28 @@ fn osd_whose_stop_is_denied_is_given_up_with_its_flags() {
     let unset = |act: &&Act| matches!(act, Act::Ceph(CephAct::UnsetOsdFlags { osd: BY_HAND, .. }));
     assert_eq!(sim.done.iter().filter(unset).count(), 1, "flags are set once");
     assert!(play.log.borrow().iter().any(|line| line.contains("osd.0 is about to be stopped")));
+}
+
+#[test]
+fn malformed_object_is_waited_for_while_an_osd_is_stopped() {
+    let (play, end) = play(Of::Malformed, is_destroyed, TimeDelta::seconds(40));
+    assert_eq!(end, Play::finished());
+    play.assert_all_is_well();
+    let (play, end) = self::play(Of::Malformed, is_destroyed, TimeDelta::minutes(14));
+    let Some(Err(RunError::Observe(why))) = &end else { panic!("{end:?}") };
+    assert_eq!(why.message, DENIED);
+    assert!(!play.sim.borrow().world.ceph.slots[&BY_HAND].noout, "Ceph heals after the end");
+}
+
+/// Checks two OSDs that are stopped together, of which one needs a person.
+#[test]
+fn osd_that_needs_a_person_leaves_no_other_osd_down() {
+    const STUCK: OsdId = OsdId(2);
+    let both_down = |world: &World| [1, 2].iter().all(|osd| !world.ceph.slots[&OsdId(*osd)].up);
+    let (play, end) = played(in_parallel(), Of::Deploys(STUCK), both_down, TimeDelta::days(1));
+    let Some(Err(RunError::Act(why, Some(STUCK)))) = &end else { panic!("{end:?}") };
+    assert_eq!(why.severity, Severity::NeedsPerson);
+    let sim = play.sim.borrow();
+    assert_eq!(sim.ledger().unwrap().records.keys().collect::<Vec<_>>(), [&STUCK]);
+    assert!(sim.world.ceph.slots[&OsdId(1)].up && !sim.world.ceph.slots[&STUCK].noout);
 }

@@ -42,7 +42,7 @@ fn policy(count: u32, soak: TimeDelta) -> Policy {
     }
 }
 
-fn in_parallel() -> Play {
+pub(super) fn in_parallel() -> Play {
     Play::with_policy(small_world(), policy(2, TimeDelta::zero()), 1)
 }
 
