@@ -24,7 +24,7 @@ use crate::k8s::tolerations;
 pub enum Deployed {
     /// The Deployment starts the new OSD now.
     Done,
-    /// The old Deployment is being deleted, because its selector, which can't be changed, is not Rook's
+    /// The call deletes the old Deployment, because its selector, which can't be changed, is not Rook's
     /// present one. Call again.
     Deleting,
 }
@@ -32,7 +32,8 @@ pub enum Deployed {
 impl K8s {
     /// Updates the Deployment to Rook's present shape, so that it starts the new fsid.
     ///
-    /// A call takes one step; a Deployment that is already done is success.
+    /// A call takes one step; a Deployment that is already done is success. While the old Deployment is being
+    /// deleted, the call fails, so that the run pauses and other OSDs have their turn.
     pub async fn deploy(
         &self,
         deploy: &Deploy,
@@ -51,9 +52,7 @@ impl K8s {
             let name = text(&new, "/metadata/name");
             return self.create_deployment(&name, new).await.map(|()| Deployed::Done);
         };
-        if found.object.pointer("/metadata/deletionTimestamp").is_some() {
-            return Ok(Deployed::Deleting);
-        }
+        found.expect_not_deleted(self.namespace())?;
         let starts = daemon::fsid_of(&found.object);
         match found.stopped_by() {
             Some(by) if by == deploy.record.0 => {}
@@ -124,9 +123,7 @@ impl K8s {
         };
         let found = self.osd_deployment(deploy.osd).await?;
         if let Some(found) = &found {
-            if found.object.pointer("/metadata/deletionTimestamp").is_some() {
-                return Ok(Deployed::Deleting);
-            }
+            found.expect_not_deleted(self.namespace())?;
             if found.stopped_by().is_none() && daemon::fsid_of(&found.object) == Some(deploy.fsid) {
                 return Ok(Deployed::Done);
             }

@@ -75,6 +75,18 @@ impl FoundDeployment {
             .map_or(Ok(()), |by| Err(self.unexpected(format!("another client works on it: {by}"))))
     }
 
+    /// Fails if the Deployment is being deleted, which ends when its ReplicaSets are gone.
+    pub(super) fn expect_not_deleted(&self, namespace: &str) -> Result<(), K8sError> {
+        if self.object.pointer("/metadata/deletionTimestamp").is_none() {
+            return Ok(());
+        }
+        Err(self.unexpected(format!(
+            "it is still being deleted, and then created again. If this takes minutes, see its finalizers: \
+             kubectl -n {namespace} get deployment {} -o yaml",
+            self.name
+        )))
+    }
+
     pub(super) fn unexpected(&self, found: String) -> K8sError {
         K8sError::Unexpected { what: format!("deployment/{}", self.name), found }
     }

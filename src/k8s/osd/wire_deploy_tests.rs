@@ -59,6 +59,21 @@ async fn deploy_deletes_by_uid_if_selector_differs_and_backup_exists() {
 }
 
 #[tokio::test]
+async fn deployment_that_is_being_deleted_is_no_success() {
+    let node = json!({"metadata": {"name": "h1.example"}});
+    let mut old = stopped_deployment();
+    old["metadata"]["deletionTimestamp"] = json!("2024-03-04T12:00:00Z");
+    let script = vec![on("GET /api/v1/nodes/h1.example", 200, node), on(FIND, 200, list(&[old.clone()]))];
+    let recreated = play(script, deploy).await;
+    let new = play(reads(&[old]), async |k8s| start(k8s, Some(("d-uid", 5))).await).await;
+    for result in [recreated, new] {
+        let Err(error @ K8sError::Unexpected { .. }) = result else { panic!("{result:?}") };
+        let command = "kubectl -n rook-ceph get deployment rook-ceph-osd-3 -o yaml";
+        assert!(error.to_string().contains(command), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
     let drop = async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", 5).await;
     let backups = |record: &str| {
