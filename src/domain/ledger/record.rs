@@ -229,8 +229,7 @@ impl Record {
         }
         let empty = self.empty.get_or_insert_default();
         empty.intended_at.get_or_insert(at);
-        // Nothing moves any more: it waits for its stop no longer because it took long to empty it.
-        empty.out_since = Some(at);
+        empty.out_since.get_or_insert(at);
         (empty.least, empty.emptied_at, empty.went_down_at) = (Some((0, at)), Some(at), None);
     }
 

@@ -39,8 +39,9 @@ impl Step<'_> {
         }))
     }
 
-    /// Restores what was prepared for the stop, if PGs are on the OSD again: Rook and drains would wait as long
-    /// as their data moves.
+    /// Restores what was prepared for the stop, if PGs are on the OSD again.
+    ///
+    /// Rook and drains would wait as long as their data moves.
     ///
     /// A Stop may still be on its way for a minute.
     pub(super) fn prepared_in_vain(&self, pgs: &BTreeSet<PgId>) -> Option<Next> {

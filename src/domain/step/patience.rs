@@ -61,7 +61,9 @@ impl Step<'_> {
         }
         let times = self.record.empty.as_ref().and_then(|empty| Some((empty.out_since?, empty.emptied_at?)));
         times.is_some_and(|(out, emptied)| {
-            let limit = TimeDelta::minutes(EMPTY_MINUTES).max(emptied - out);
+            // A dead OSD got no data back since, and each run may try to remove it again.
+            let took = if self.record.is_of_dead() { TimeDelta::zero() } else { emptied - out };
+            let limit = TimeDelta::minutes(EMPTY_MINUTES).max(took);
             self.view.seen.at - emptied >= limit
         })
     }

@@ -48,8 +48,8 @@ impl Mapped {
 
     /// Returns the devices that it lies on and that still exist, by their names in the kernel.
     ///
-    /// The link of a device that is gone leads nowhere, also that of a partition. The kernel keeps the name of
-    /// such a device while something has it open, so no other device has it.
+    /// The link of a device that is gone leads nowhere, also that of a partition. The kernel keeps the name
+    /// of such a device while something has it open, so no other device has it.
     pub(super) fn below(&self, host: &Host) -> Vec<String> {
         let slaves = fs::read_dir(host.sys_block.join(&self.kernel).join("slaves"));
         let entries = slaves.into_iter().flatten().filter_map(Result::ok);

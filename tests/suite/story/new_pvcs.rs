@@ -176,15 +176,23 @@ fn destroyed_osd_of_a_device_set_gives_its_id_to_the_new_one() {
 
 #[test]
 fn new_osd_on_a_pvc_has_the_weight_of_its_volume() {
-    let mut world = example::pvc_in_place_of_a_destroyed_osd();
-    world.ceph.slots.get_mut(&OsdId(1)).unwrap().crush.as_mut().unwrap().weight = Weight(1 << 10);
-    let play = Play::over(world, 1);
-    assert_eq!(play.run(), Play::finished());
-    let sim = play.sim.borrow();
-    let slot = &sim.world.ceph.slots[&OsdId(1)];
-    let disk = sim.world.disk_of(slot.fsid.unwrap()).unwrap().0;
-    let by_size = Weight::by_size(sim.world.disks[disk].identity.size_bytes);
-    assert_eq!(slot.crush.as_ref().unwrap().weight, by_size);
+    // Returns the weight of the new OSD in a set whose other OSDs have this one, and that by its size.
+    let new = |others: Option<Weight>| {
+        let mut world = example::pvc_in_place_of_a_destroyed_osd();
+        let by_size = Weight::by_size(world.disks.values().next().unwrap().identity.size_bytes);
+        for (osd, slot) in &mut *world.ceph.slots {
+            let weight = if *osd == OsdId(1) { Weight(1 << 10) } else { others.unwrap_or(by_size) };
+            slot.crush.as_mut().unwrap().weight = weight;
+        }
+        let play = Play::over(world, 1);
+        assert_eq!(play.run(), Play::finished());
+        let weight = play.sim.borrow().world.ceph.slots[&OsdId(1)].crush.as_ref().unwrap().weight;
+        (weight, by_size)
+    };
+    let (weight, by_size) = new(None);
+    assert_eq!(weight, by_size);
+    // The owner has chosen the weights of the set.
+    assert_eq!(new(Some(Weight(1 << 10))).0, Weight(1 << 10));
 }
 
 #[test]
