@@ -141,9 +141,8 @@ impl Figures {
             return;
         }
         self.has_ledger = true;
-        if self.changes.is_empty() && !may_leave_changes(summary) {
-            self.changes = temporary::ALL.iter().map(|one| (one.name, false)).collect();
-        }
+        let stays = |name: &'static str| (name, summary.changes.contains(name));
+        self.changes = temporary::ALL.iter().map(|one| stays(one.name)).collect();
         self.down = count(summary.down);
         self.osds.quarantined = count(summary.quarantined.len());
         self.osds.refused = count(summary.refused.len());
@@ -151,15 +150,6 @@ impl Figures {
         self.osds.in_progress = 0;
         (self.left_bytes, self.rate, self.stalled) = (0, None, false);
     }
-}
-
-/// Returns whether a finished run may leave a temporary change, which the summary does not have.
-fn may_leave_changes(summary: &Summary) -> bool {
-    !(summary.quarantined.is_empty()
-        && summary.half_way.is_empty()
-        && summary.withheld_from_rook.is_empty()
-        && summary.reshaped_by_rook.is_empty()
-        && summary.fenced_since.is_none())
 }
 
 fn count(count: usize) -> u64 {

@@ -55,6 +55,8 @@ pub struct Summary {
     pub left_to_rook_at_0: BTreeSet<OsdId>,
     /// OSDs that the run made unencrypted, and whose CronJobs of the key rotation Rook leaves.
     pub rotations_left: BTreeSet<OsdId>,
+    /// Names of the temporary changes that stay in place (`temporary::ALL`).
+    pub changes: BTreeSet<&'static str>,
     /// OSDs among the refused ones whose removal is requested.
     pub unremoved: BTreeSet<OsdId>,
     /// Number of OSDs that are down because of their migration: quarantined ones.

@@ -11,7 +11,7 @@ use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::temporary::{fence, operator, owner_fence};
+use crate::domain::temporary::{self, fence, operator, owner_fence};
 use crate::domain::view::View;
 
 /// Ends a run that was cancelled: no OSD is started on.
@@ -122,9 +122,12 @@ pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     Next::Finished(summary)
 }
 
-/// Adds the OSDs of this run that are unencrypted now, and whose CronJobs of the key rotation are left.
-pub(super) fn with_rotations(next: Next, view: View<'_>) -> Next {
+/// Adds what stays: CronJobs of the key rotation of OSDs that this run made unencrypted, and temporary
+/// changes.
+pub(super) fn with_what_stays(next: Next, view: View<'_>) -> Next {
     let Next::Finished(mut summary) = next else { return next };
+    let saved = temporary::ALL.iter().filter(|one| (one.is_saved)(view.ledger));
+    summary.changes = saved.map(|one| one.name).collect();
     summary.rotations_left = view.ledger.run.unencrypted_by(&view.policy.run);
     Next::Finished(summary)
 }

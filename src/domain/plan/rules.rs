@@ -56,7 +56,7 @@ pub struct Afterwards {
 /// What is done after the decision, in this order.
 pub const AFTERWARDS: [Afterwards; 8] = [
     Afterwards { name: "refused OSDs in the summary", change: end::with_refused },
-    Afterwards { name: "key rotations in the summary", change: end::with_rotations },
+    Afterwards { name: "rotations and changes in the summary", change: end::with_what_stays },
     Afterwards { name: "Rook's operator during a wait", change: operator::during_a_wait },
     Afterwards { name: "noout before a halt", change: flags::before_halt },
     Afterwards { name: "bootstrap key at the end", change: bootstrap::at_the_end },

@@ -162,7 +162,7 @@ fn each_failure_that_may_be_temporary_is_quoted() {
 #[test]
 fn each_end_of_a_run_is_quoted() {
     /// Fields that the problem of the node, and metrics, report.
-    const OTHERWISE: [&str; 3] = ["unseen_nodes", "unremoved", "down"];
+    const OTHERWISE: [&str; 4] = ["unseen_nodes", "changes", "unremoved", "down"];
     let source = read("src/domain/next/summary.rs");
     let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
     let fields = block(&source, "pub struct Summary {").lines().filter_map(field).collect();
