@@ -55,7 +55,7 @@ type ReadMap = (String, (String, Content));
 #[derive(Default)]
 pub(super) struct ReadMaps(BTreeMap<String, (String, Content)>);
 
-/// What an observation takes from ConfigMaps.
+/// Contents of ConfigMaps that an observation uses.
 #[derive(Clone, Default)]
 pub(super) struct SeenMaps {
     pub(super) of_agents: Vec<OwnedMap>,

@@ -96,9 +96,7 @@ impl Act {
             },
         }
     }
-}
 
-impl Act {
     /// Returns whether the act only lets Ceph heal without an OSD.
     ///
     /// Such an act is also done if the ledger cannot be read: it loses no data, and a runner that needs the

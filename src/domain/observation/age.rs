@@ -13,7 +13,7 @@ const PARTS: i32 = 20;
 ///
 /// A small cluster is observed in a tenth of a second. Without this limit, a run observed everything each two
 /// seconds in the time after an act: a third of its complete observations found that it waits (8 OSDs).
-/// What they hold up takes longer: a node becomes Ready, a Job of Rook ends, a volume is bound.
+/// Changes that they hold up take longer: a node becomes Ready, a Job of Rook ends, a volume is bound.
 const SHORTEST: TimeDelta = TimeDelta::seconds(10);
 
 /// Longest time for which parts of an observation are kept: what they hold up is seen late by so much.

@@ -36,7 +36,7 @@ pub(super) fn problems(node: &NodeName, inventory: &NodeInventory, view: View<'_
     let is_selected = |disk: &&DiskSeen| {
         declared.selects_any(&disk.links.iter().cloned().chain([disk.name.clone()]).collect())
     };
-    // Of a disk with partitions, only the partition with the OSD may be wiped.
+    // Only the partition with the OSD may be wiped if the disk has partitions.
     let is_whole = |disk: &&DiskSeen| !inventory.disks.iter().any(|part| is_parent(disk, part));
     let problem = |disk: &DiskSeen| {
         let carried = former(disk, node, inventory, view)?;

@@ -9,7 +9,7 @@ use crate::domain::view::View;
 pub struct Temporary {
     /// Name of the change, as its file is called.
     pub name: &'static str,
-    /// What is changed, as people know it.
+    /// The changed object, as people know it.
     pub what: &'static str,
     /// Returns whether the former value is saved, which is so from before the change until after its restore.
     pub is_saved: fn(&Ledger) -> bool,

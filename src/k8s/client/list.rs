@@ -26,9 +26,14 @@ const PAGE: u32 = 100;
 /// Number of objects in one page of metadata, of which each has 1 KB.
 const METADATA_PAGE: u32 = 1000;
 
+/// Request for one page, or the reason why it cannot be built.
+type BuiltRequest = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// Function that builds the request for the page that the parameters name.
+type PageRequest = fn(&Request, &ListParams) -> BuiltRequest;
+
 /// Metadata of an object, without what is large in it (`managedFields`).
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct ShortMeta {
     pub(crate) name: String,
     #[serde(rename = "resourceVersion")]
@@ -86,13 +91,22 @@ where
     async fn list_by<I: DeserializeOwned, T>(
         &self,
         params: ListParams,
+        project: impl FnMut(I) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        self.pages(params.limit(PAGE), Request::list, project).await
+    }
+
+    /// Reads all pages of the list that `request` asks for, and returns the results of `project`.
+    async fn pages<I: DeserializeOwned, T>(
+        &self,
+        mut params: ListParams,
+        request: PageRequest,
         mut project: impl FnMut(I) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        let mut params = params.limit(PAGE);
         // All pages have one buffer: one for each would leave holes between the objects that are kept.
         let (mut all, mut text) = (Vec::new(), Vec::new());
         loop {
-            let request = Request::new(self.api.resource_url()).list(&params);
+            let request = request(&Request::new(self.api.resource_url()), &params);
             let (items, next) = self.page(request, &mut text, &mut project).await?;
             all.extend(items);
             match next {
@@ -105,7 +119,7 @@ where
     /// Reads a page, and returns its objects, reduced, and the token of the next page.
     async fn page<I: DeserializeOwned, T>(
         &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        request: BuiltRequest,
         text: &mut Vec<u8>,
         project: impl FnMut(I) -> Option<T>,
     ) -> Result<(Vec<T>, Option<String>), K8sError> {
@@ -128,18 +142,8 @@ where
         struct Object {
             metadata: ShortMeta,
         }
-        let mut params = ListParams::default().limit(METADATA_PAGE);
-        let (mut all, mut text) = (Vec::new(), Vec::new());
-        loop {
-            let request = Request::new(self.api.resource_url()).list_metadata(&params);
-            let project = |Object { metadata }| project(metadata);
-            let (items, next) = self.page(request, &mut text, project).await?;
-            all.extend(items);
-            match next {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(all),
-            }
-        }
+        let params = ListParams::default().limit(METADATA_PAGE);
+        self.pages(params, Request::list_metadata, |Object { metadata }| project(metadata)).await
     }
 
     /// Returns the names of all objects that a label selector selects.

@@ -73,7 +73,7 @@ fn faulty_pg_filled_by_another_osd_of_the_batch_passes() {
             assert_ne!(gate(state, change), Gate::Open, "{state}");
         }
     }
-    // The same state of a PG of the stopped OSD shuts the gate.
+    // A PG of the stopped OSD in the same state shuts the gate.
     let own = World::stopped(BY_HAND).pg_state(WITH, "active+clean+inconsistent");
     check!(after(&own), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
