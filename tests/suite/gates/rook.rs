@@ -202,6 +202,7 @@ fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
     let reshaped = |change: fn(&mut World)| {
         let world = World::new().with(|w| {
             honouring_operator(w);
+            w.seen.kube.operator.as_mut().unwrap().opens_lvm = true;
             w.seen.kube.declaration.storage.config.encrypted = Some(true);
             w.daemon(BY_HAND).mode = Some(Mode::Lvm);
             change(w);
@@ -214,7 +215,7 @@ fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
     assert!(!reshaped(|w| w.slot(BY_HAND).dmcrypt_key = true), "it is encrypted");
     assert!(!reshaped(|w| w.daemon(BY_HAND).mode = Some(Mode::Raw)));
     assert!(!reshaped(|w| w.seen.kube.declaration.storage.config.encrypted = None));
-    assert!(!reshaped(|w| w.seen.kube.operator.as_mut().unwrap().honours_fence = false), "before 1.20");
+    assert!(!reshaped(|w| w.seen.kube.operator.as_mut().unwrap().opens_lvm = false), "before 1.20");
 }
 
 #[test]

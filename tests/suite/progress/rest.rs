@@ -162,6 +162,7 @@ fn rooks_operator_is_restored_while_a_run_waits() {
             pods: 0,
             generation: 6,
             honours_fence: false,
+            opens_lvm: false,
             ..w.seen.kube.operator.clone().unwrap()
         });
         let (uid, since) = (Some(w.seen.kube.operator.as_ref().unwrap().uid.clone()), Some(w.seen.at));

@@ -118,6 +118,7 @@ pub(crate) fn observation() -> Observation {
                 generation: 1,
                 scaled_by_osd_migrate: false,
                 honours_fence: false,
+                opens_lvm: false,
             }),
             rook_checked: Some(noon()),
             rook_image: None,
