@@ -39,7 +39,7 @@ pub struct RunArgs {
     /// Leave these OSDs as they are: osd.1,osd.5-osd.9.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdRange>,
-    /// Scale a Rook before 1.20 to 0 during the run.
+    /// Scale a Rook before 1.19.2 to 0 during the run.
     ///
     /// Such an operator does not support the fence. The run scales it back afterwards. An operator that is
     /// scaled to 0 reconciles no other cluster either. Without this option, a run waits until a person has

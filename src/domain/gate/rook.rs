@@ -108,8 +108,7 @@ pub fn reshaped_by_rook(seen: &Observation) -> BTreeSet<OsdId> {
                 || set.has_template(WAL) != on.wal.is_some()
         })
     };
-    // The releases that activate so are among those that honour the fence.
-    let activates_so = seen.kube.operator.as_ref().is_some_and(|operator| operator.honours_fence);
+    let activates_so = seen.kube.operator.as_ref().is_some_and(|operator| operator.opens_lvm);
     let has_no_key = |osd: &OsdId| seen.ceph.slots.get(osd).is_some_and(|slot| !slot.dmcrypt_key);
     let lacks_key = |osd: &OsdId, daemon: &Daemon| {
         let is_on_lvm = daemon.on_pvcs.is_none() && daemon.mode == Some(Mode::Lvm);

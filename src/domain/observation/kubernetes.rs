@@ -45,7 +45,7 @@ pub struct Kube {
     /// OSD that is about to be stopped.
     pub admission: BTreeMap<OsdId, Admission>,
     /// Latest resourceVersion of the CephCluster at which Rook skipped it (event `ReconcileSkipped`, which
-    /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator is
+    /// names the version that the reconcile had read; Rook >= 1.19.2). Asked only while such an operator is
     /// running.
     pub skipped: Option<u64>,
     /// Deployments of OSDs, by the OSD that they declare.
@@ -179,9 +179,11 @@ pub struct Operator {
     pub generation: i64,
     /// osd-migrate was the last to write the replicas, whatever else was written since (`managedFields`).
     pub scaled_by_osd_migrate: bool,
-    /// The operator leaves a CephCluster with the label `do-not-reconcile` alone (Rook >= 1.20, by the tag of
-    /// its image).
+    /// The operator leaves a CephCluster with the label `do-not-reconcile` alone (Rook >= 1.19.2, by the tag
+    /// of its image).
     pub honours_fence: bool,
+    /// The operator activates an OSD on LVM as the `encryptedDevice` of its node says (Rook >= 1.20).
+    pub opens_lvm: bool,
 }
 
 /// Rook's PodDisruptionBudget for OSDs.

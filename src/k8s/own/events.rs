@@ -14,7 +14,7 @@ use crate::k8s::own::own_pod::Own;
 /// Limit of the API server for the text of an event, in bytes (`ValidateEventCreate`, `NoteLengthLimit`).
 const NOTE_LIMIT: usize = 1024;
 
-/// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.20).
+/// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.19.2).
 const SKIPPED: &str = "ReconcileSkipped";
 
 fn skipped_version(event: &Event) -> Option<u64> {
@@ -86,7 +86,7 @@ impl K8s {
 
     /// Returns the latest resourceVersion of a CephCluster that Rook read fenced, and did not reconcile.
     ///
-    /// Rook >= 1.20 records the event `ReconcileSkipped` about the object as the reconcile had read it.
+    /// Rook >= 1.19.2 records the event `ReconcileSkipped` about the object as the reconcile had read it.
     pub(crate) async fn skipped_by_rook(&self, cluster: &str) -> Result<Option<u64>, K8sError> {
         let fields =
             format!("involvedObject.kind=CephCluster,involvedObject.name={cluster},reason={SKIPPED}");

@@ -17,7 +17,7 @@ use crate::k8s::names::FENCED_AT;
 use crate::k8s::own::events::About;
 use crate::k8s::rook::storage::{self, is_true};
 
-/// Rook's label: if a CephCluster has it, with any value, Rook (1.20 and later) starts no reconcile of it.
+/// Rook's label: if a CephCluster has it, with any value, Rook (1.19.2 and later) starts no reconcile of it.
 pub const FENCE: &str = "ceph.rook.io/do-not-reconcile";
 
 const CONFIRMATION: &str = "yes-really-migrate-osds";

@@ -22,9 +22,19 @@ pub(in crate::k8s) const OPERATOR_APP: (&str, &str) = ("app", "rook-ceph-operato
 const PODS: &str = "app=rook-ceph-operator";
 const NOT_NUMEROUS: &str = "app notin (rook-ceph-osd,rook-ceph-crashcollector,rook-ceph-exporter)";
 
-/// First release that does not reconcile a CephCluster with the label `do-not-reconcile`
-/// (`pkg/operator/ceph/cluster`, 1.20).
-const HONOURS_FENCE: (u32, u32) = (1, 20);
+/// Release of Rook: major, minor and patch.
+type Release = (u32, u32, u32);
+
+/// First release that does not reconcile a CephCluster with the label `do-not-reconcile`, and says so by an
+/// event about the version that it read (`pkg/operator/ceph/cluster/controller.go`, 1.19.2).
+///
+/// 1.18.9 to 1.19.1 honour the label, too. But their recorder (client-go's `tools/record`) counts a further
+/// event of the same text on the first one, which keeps its version.
+const HONOURS_FENCE: Release = (1, 19, 2);
+
+/// First release that activates an OSD on LVM as the `encryptedDevice` of its node says
+/// (`activateOSDOnNodeCode`, pkg/operator/ceph/cluster/osd/spec.go, 1.20.0).
+const OPENS_LVM: Release = (1, 20, 0);
 
 impl K8s {
     /// Returns Rook's operator, if the namespace has one; a missing right to read it is an error.
@@ -111,10 +121,12 @@ fn selects_operator(deployment: &Deployment) -> bool {
 fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator {
     let (metadata, spec) = (deployment.metadata, deployment.spec.unwrap_or_default());
     let image = spec.template.spec.map(first_image).unwrap_or_default();
+    let is_since = |release: Release| rook_release(&image).is_some_and(|it| it >= release);
     Operator {
         name: format!("{namespace}/{}", metadata.name.clone().unwrap_or_default()),
         scaled_by_osd_migrate: scaled_by_osd_migrate(&metadata),
-        honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
+        honours_fence: is_since(HONOURS_FENCE),
+        opens_lvm: is_since(OPENS_LVM),
         image,
         replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
         pods,
@@ -153,14 +165,20 @@ pub(super) fn tested(version: &str, path: &str, value: u32) -> Value {
     ])
 }
 
-/// Returns (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it.
+/// Returns the release of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it.
 ///
-/// An image with another form of name counts as one that does not honour the fence.
-fn rook_version(image: &str) -> Option<(u32, u32)> {
+/// The suffix of a build between two releases (`v1.19.2-7.g0123abc`) is ignored, and a tag without a patch
+/// stands for the first one. An image with another form of name counts as one that does not honour the fence,
+/// and so does another number than Rook's 1: distributions and registries count differently (`v4.16.3`,
+/// `2024.5`).
+fn rook_release(image: &str) -> Option<Release> {
     let name = image.split('@').next()?;
     let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
     let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split('.');
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    let (major, minor) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    let patch = numbers.next().and_then(|patch| patch.split('-').next());
+    let release = (major, minor, patch.map_or(Some(0), |patch| patch.parse().ok())?);
+    (major == 1).then_some(release)
 }
 
 #[cfg(test)]
@@ -183,20 +201,23 @@ mod tests {
     #[test]
     fn rook_version_is_read_from_the_operator_image_tag() {
         let cases = [
-            ("rook/ceph:v1.20.0", Some((1, 20))),
-            ("registry.example:5000/rook/ceph:v1.9.13", Some((1, 9))),
-            ("rook/ceph:v1.21.2@sha256:0123", Some((1, 21))),
-            ("rook/ceph:1.22", Some((1, 22))),
-            ("rook/ceph:v2.0.0-beta.1", Some((2, 0))),
+            ("rook/ceph:v1.20.0", Some((1, 20, 0))),
+            ("registry.example:5000/rook/ceph:v1.9.13", Some((1, 9, 13))),
+            ("rook/ceph:v1.21.2@sha256:0123", Some((1, 21, 2))),
+            ("rook/ceph:1.22", Some((1, 22, 0))),
+            ("rook/ceph:v1.21.0-beta.1", Some((1, 21, 0))),
+            ("registry.example/rook-ceph:2024.05.1", None),
+            ("registry.example/rook-ceph:v4.16.3", None),
+            ("rook/ceph:v1.19.2-7.g0123abc", Some((1, 19, 2))),
+            ("rook/ceph:v1.19.x", None),
             ("rook/ceph", None),
             ("registry.example:5000/rook/ceph", None),
             ("rook/ceph:master", None),
             ("rook/ceph@sha256:0123", None),
         ];
         for (image, version) in cases {
-            assert_eq!(rook_version(image), version, "{image}");
+            assert_eq!(rook_release(image), version, "{image}");
         }
-        assert!((1, 20) >= HONOURS_FENCE && (1, 9) < HONOURS_FENCE);
     }
 
     const DEPLOYMENTS: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app+notin+%28rook-ceph-osd%2Crook-ceph-crashcollector%2Crook-ceph-exporter%29&limit=100";
@@ -280,9 +301,14 @@ mod tests {
 
     #[tokio::test]
     async fn operator_pod_counts_as_running_without_its_deployment() {
-        for (image, honours) in [("rook/ceph:v1.20.6", true), ("rook/ceph:v1.19.2", false)] {
+        for (image, honours, opens_lvm) in [
+            ("rook/ceph:v1.20.6", true, true),
+            ("rook/ceph:v1.19.2", true, false),
+            ("rook/ceph:v1.19.1", false, false),
+        ] {
             let found = seen(&json!([]), &json!([pod(image)])).await.unwrap();
-            assert_eq!((found.replicas, found.pods, found.honours_fence), (0, 1, honours));
+            assert_eq!((found.replicas, found.pods), (0, 1));
+            assert_eq!((found.honours_fence, found.opens_lvm), (honours, opens_lvm), "{image}");
             assert!(found.runs());
         }
     }

@@ -25,6 +25,7 @@ pub(super) fn kube() -> Kube {
             generation: 1,
             scaled_by_osd_migrate: false,
             honours_fence: false,
+            opens_lvm: false,
         }),
         rook_checked: None,
         rook_image: None,

@@ -41,7 +41,8 @@ pub(super) fn with_operator(mut world: World) -> World {
 
 fn run_fenceable(world: &mut World) {
     if let Some(operator) = &mut world.kube.operator {
-        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
+        (operator.honours_fence, operator.opens_lvm) = (true, true);
+        (operator.replicas, operator.pods) = (1, 1);
         "rook/ceph:v1.20.0".clone_into(&mut operator.image);
     }
     (world.reconciling, world.drains_due) = (true, true);
