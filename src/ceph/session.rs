@@ -66,6 +66,9 @@ impl Connection {
             ("keyring", String::new()), // the key below, and no keyring file that happens to exist
             ("mon_host", self.mon_host.clone()),
             ("key", self.key.expose().to_owned()),
+            // By default (16-20: "cephx, none"), a mon that refuses cephx gets a session without any proof
+            // that it has the key, and a false mon answers every query.
+            ("auth_client_required", "cephx".to_owned()),
             ("client_mount_timeout", seconds),
             ("rados_mon_op_timeout", mon_op_timeout),
         ]
@@ -248,4 +251,25 @@ pub(super) fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn quick_retries() -> ExponentialBuilder {
     ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_times(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mon_that_does_not_prove_the_key_gets_no_session() {
+        let connection = Connection {
+            mon_host: "[v2:10.0.0.1:3300]".to_owned(),
+            user: "client.admin".to_owned(),
+            key: Secret::new(String::new()),
+            secret: "rook-ceph-mon".to_owned(),
+            fsid: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
+            namespace: "rook-ceph".to_owned(),
+            timeout: Connection::TIMEOUT,
+        };
+        for daemon in [Daemon::Mon, Daemon::Mgr] {
+            assert!(connection.options(daemon).contains(&("auth_client_required", "cephx".to_owned())));
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use crate::k8s::client::error::K8sError;
 
 const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 const SECRET: &str = "rook-ceph-mon";
+/// Port of the mons for version 2 of Ceph's protocol.
+const MSGR2: u16 = 3300;
 
 /// A key: of a cephx user, or of an encrypted volume.
 ///
@@ -80,7 +83,9 @@ impl K8s {
 
 /// Converts Rook's `a=10.0.0.1:6789,b=[fd00::1]:3300` to `mon_host`.
 ///
-/// Rook writes the v1 port if a mon has both, and the v2 port if it has v2 only.
+/// Rook writes the v1 port if a mon has both, and the v2 port if it has v2 only. As in Rook's own `mon_host`,
+/// v2 comes first, and librados then uses v2 alone (pkg/daemon/ceph/client/config.go,
+/// `PopulateMonHostMembers`, 1.4-1.20). In v1, a client accepts what the mon chooses, also no authentication.
 fn mon_host(endpoints: &str) -> Result<String, String> {
     let mons: Vec<_> = endpoints.split(',').map(str::trim).filter(|m| !m.is_empty()).collect();
     if mons.is_empty() {
@@ -90,19 +95,18 @@ fn mon_host(endpoints: &str) -> Result<String, String> {
 }
 
 fn one_mon(mon: &str) -> Result<String, String> {
-    let unreadable = || format!("`{mon}` is not name=address:port");
+    let unreadable = || format!("`{}` is not name=IP:port", mon.escape_debug());
     let address = mon.split_once('=').ok_or_else(unreadable)?.1;
     let (host, port) = address.rsplit_once(':').ok_or_else(unreadable)?;
     let port: u16 = port.parse().map_err(|_| unreadable())?;
-    if host.is_empty() {
-        return Err(unreadable());
-    }
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let host = if bare.contains(':') { format!("[{bare}]") } else { bare.to_owned() };
-    Ok(match port {
-        3300 => format!("[v2:{host}:3300]"),
-        6789 => format!("[v2:{host}:3300,v1:{host}:6789]"),
-        port => format!("{host}:{port}"),
+    // Rook writes addresses only, and librados takes no name here. Other text would reach the agent's
+    // ceph.conf, as lines of their own.
+    let ip: IpAddr = host.trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| unreadable())?;
+    let v2 = SocketAddr::new(ip, MSGR2);
+    Ok(if port == MSGR2 {
+        format!("[v2:{v2}]")
+    } else {
+        format!("[v2:{v2},v1:{}]", SocketAddr::new(ip, port))
     })
 }
 
@@ -157,14 +161,22 @@ mod tests {
             "[v2:10.0.0.1:3300],[v2:10.0.0.3:3300]"
         );
         assert_eq!(mon_host("b=[fd00::1]:6789").unwrap(), "[v2:[fd00::1]:3300,v1:[fd00::1]:6789]");
-        assert_eq!(mon_host("a=10.0.0.1:6790").unwrap(), "10.0.0.1:6790");
+        assert_eq!(mon_host("a=10.0.0.1:6790").unwrap(), "[v2:10.0.0.1:3300,v1:10.0.0.1:6790]");
     }
 
     #[test]
     fn mon_endpoint_that_is_incomplete_is_an_error() {
-        for bad in ["", " ,", "a", "a=", "10.0.0.1:6789", "a=10.0.0.1", "a=10.0.0.1:", "a=:6789", "a=h:99999"]
-        {
+        for bad in ["", " ,", "a", "a=", "10.0.0.1:6789", "a=10.0.0.1", "a=10.0.0.1:", "a=:6789"] {
             assert!(mon_host(bad).is_err(), "{bad}");
+        }
+        assert!(mon_host("a=10.0.0.1:99999").is_err());
+    }
+
+    #[test]
+    fn mon_endpoint_that_is_no_address_never_reaches_ceph_conf() {
+        for bad in ["a=mon:6789", "a=10.0.0.1 x:6789", "a=10.0.0.1\nauth_client_required = none\n:6789"] {
+            let why = mon_host(bad).unwrap_err();
+            assert!(why.ends_with("is not name=IP:port") && !why.contains('\n'), "{why}");
         }
     }
 

@@ -146,7 +146,10 @@ mod tests {
         let report = agent(&request("n1"), &first).await;
         assert!(matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("no proof")));
         let conf = fs::read_to_string(&first.ceph_conf).unwrap();
-        assert!(conf.contains("mon_host = [v2:10.0.0.1:3300,v1:10.0.0.1:6789]\n"), "{conf}");
+        let (global, _) = conf.split_once("[client.bootstrap-osd]").unwrap();
+        for line in ["mon_host = [v2:10.0.0.1:3300,v1:10.0.0.1:6789]", "auth_client_required = cephx"] {
+            assert!(global.lines().any(|is| is == line), "{conf}");
+        }
         let mut other = request("n1");
         other.cluster = "6f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap();
         // A command of another test may have inherited the lock of the first agent.

@@ -32,8 +32,9 @@ pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     }
     match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
         Ok(mut file) => {
+            // By default, Ceph's tools also accept a mon that refuses cephx: it may be a false one.
             let text = format!(
-                "[global]\nfsid = {}\nmon_host = {}\n\n[{USER}]\nkeyring = {}\n",
+                "[global]\nfsid = {}\nmon_host = {}\nauth_client_required = cephx\n\n[{USER}]\nkeyring = {}\n",
                 request.cluster,
                 request.mon_host,
                 host.keyring.display()
