@@ -140,6 +140,7 @@ impl K8s {
             last.jobs.get(mark(Group::Jobs), jobs.list(OF_AGENTS, |job| Some(our_job(&job)))),
             last.job_pods.get(mark(Group::AgentPods), pods.list(OF_AGENTS, |pod| our_pod(&pod))),
         )?;
+        let jobs = self.with_refusals(jobs, &job_pods).await;
         // After the Jobs: a read may be repeated for half a minute, and an agent reports before its Job ends.
         let maps = last.maps.get(mark(Group::OtherMaps), self.maps(&mut last.read_maps)).await?;
         Ok(Small { cluster, jobs, job_pods, maps })

@@ -113,7 +113,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
 }
 
 /// Returns the reason, and the last line of the message: a kubelet's message can be a whole log.
-fn said(reason: &str, message: Option<&str>) -> String {
+pub(super) fn said(reason: &str, message: Option<&str>) -> String {
     match message.and_then(|m| m.trim().lines().last()) {
         Some(line) => format!("{reason}: {line}"),
         None => reason.to_owned(),

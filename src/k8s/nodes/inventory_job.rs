@@ -168,7 +168,7 @@ fn with_job(inventory: Inventory, name: &str, jobs: &[JobFacts], pods: &[PodFact
         let state = job_state::state(job, inventory.report.is_some(), pods.clone());
         Inventory {
             state: Some(state),
-            trouble: pods.into_iter().find_map(|pod| pod.trouble.clone()),
+            trouble: pods.into_iter().find_map(|pod| pod.trouble.clone()).or_else(|| job.refused.clone()),
             ..inventory
         }
     } else {

@@ -19,6 +19,15 @@ pub(crate) struct JobFacts {
     over: bool,
     /// True if the Job's controller has counted a pod that ended, so a container may have run.
     ran: bool,
+    /// Reason why the Job has no pod, if the API server refuses it.
+    pub(crate) refused: Option<String>,
+}
+
+impl JobFacts {
+    /// Returns whether no pod of the Job has run, as far as the Job knows.
+    pub(super) fn has_not_run(&self) -> bool {
+        !self.over && !self.ran
+    }
 }
 
 /// A pod of a Job as listed.
@@ -60,6 +69,7 @@ pub(crate) fn job(job: &Job) -> JobFacts {
         owner: owners.into_iter().find(|o| o.kind == "ConfigMap").map(|o| o.uid.clone()),
         over: ended(job).is_some(),
         ran,
+        refused: None,
     }
 }
 

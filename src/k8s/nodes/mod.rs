@@ -8,6 +8,7 @@
 //! | `pvc_key` | the key of an encrypted OSD on a PVC |
 //! | `inventory_job`, `inventory_report` | inventories |
 //! | `job_state` | the state of a Job, from its status and its pods |
+//! | `refused_pods` | the reason why a Job has no pod |
 //! | `owned` | Jobs, pods and ConfigMaps of osd-migrate, by what they belong to |
 //! | `report_map` | the agent's side of a report |
 
@@ -20,6 +21,7 @@ pub(crate) mod job_state;
 pub(crate) mod node_job;
 pub(crate) mod owned;
 mod pvc_key;
+mod refused_pods;
 mod report_map;
 #[cfg(test)]
 mod wire_agent_tests;

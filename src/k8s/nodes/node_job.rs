@@ -59,14 +59,14 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
 #[derive(Clone)]
 pub(crate) struct JobSeen {
     job: NodeJob,
-    facts: JobFacts,
+    pub(super) facts: JobFacts,
 }
 
 /// A pod of a node Job as listed.
 #[derive(Clone)]
 pub(crate) struct PodSeen {
     job: NodeJob,
-    facts: PodFacts,
+    pub(super) facts: PodFacts,
 }
 
 /// Report and heartbeat of an agent.
@@ -158,7 +158,7 @@ pub(crate) fn assemble(
                 let pods = of_job.remove(&job.job.uid).unwrap_or_default();
                 let pods_facts = pods.iter().map(|pod| &pod.facts);
                 let state = job_state::state(&job.facts, has_report(&job.job.name), pods_facts);
-                let trouble = pods.into_iter().find_map(|pod| pod.job.trouble);
+                let trouble = pods.into_iter().find_map(|pod| pod.job.trouble).or(job.facts.refused);
                 seen.push(NodeJob { state, trouble, ..job.job });
             }
             Err(note) => notes.push(note),
