@@ -47,7 +47,8 @@ impl K8s {
             self.create_pvc_key(pvc, pod.declaration).await?;
         }
         let placement = &pod.declaration.storage.placement.tolerations;
-        let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
+        let on_pvcs = request.pvcs.is_some();
+        let osd_pod = self.osd_pod_template(request.osd, on_pvcs, &request.node, placement).await?;
         let report = self.make_report(&name, report(request)).await?;
         let uid = report.metadata.uid.unwrap_or_default();
         let owner_name = key_owner_name(&name);

@@ -42,7 +42,8 @@ pub(super) struct AgentPod<'a> {
     pub(super) node: &'a NodeName,
     /// Settings that all pods on nodes share.
     pub(super) base: NodePod<'a>,
-    /// Pod spec whose tolerations, priority class and pull secrets let the agent's pod onto that node.
+    /// Pod spec whose tolerations, priority class and pull secrets let the agent's pod onto that node, and
+    /// whose init containers show which rights are needed to create the device nodes of PVCs.
     pub(super) osd_pod: &'a Value,
     /// Name of the ConfigMap that the agent reports to, and of the Job.
     pub(super) report: &'a str,
@@ -126,7 +127,7 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     let host_network = pod.base.declaration.host_network;
     let resources = resources(&pod.base.declaration.prepare_resources);
     let mut init_containers = vec![install(pod.base.own, &resources)];
-    init_containers.extend(pod.pvcs.map(|pvcs| pvcs.bridge(pod.base.image, &resources)));
+    init_containers.extend(pod.pvcs.map(|pvcs| pvcs.bridge(pod.base.image, &resources, pod.osd_pod)));
     let mut spec = json!({
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.

@@ -2,7 +2,9 @@
 //!
 //! A privileged container does not get the devices of PVCs (`volumeDevices`; measured with containerd 1.6).
 //! So an init container without privileges, the bridge, gets the devices and creates the same device nodes in
-//! a volume in memory, and the agent's container mounts that volume.
+//! a volume in memory, and the agent's container mounts that volume. On nodes with SELinux, only a privileged
+//! container may create device nodes. Rook's operator has a setting for such nodes
+//! (`ROOK_HOSTPATH_REQUIRES_PRIVILEGED`), which shows in the pods of its OSDs.
 
 use serde_json::{Value, json};
 
@@ -20,6 +22,9 @@ const BRIDGE: &str = "bridge";
 const KEY: &str = "pvc-key";
 /// Folder in the bridge in which Kubernetes creates the devices of the PVCs.
 const DEVICES: &str = "/osd-migrate-pvc";
+/// Prefix of the names of the init containers in which Rook does the same (`blkdevmapper-metadata`, ...;
+/// pkg/operator/ceph/cluster/osd/spec.go, `getBlockDevMapperContext`, v1.7-v1.20).
+const MAPPER: &str = "blkdevmapper";
 
 /// The PVCs of an agent.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +68,9 @@ impl<'a> AgentPvcs<'a> {
     /// Builds the init container that creates the device nodes for the agent: `node bridge FROM TO [FROM
     /// TO]...`.
     ///
-    /// `MKNOD` is the only right that it needs.
-    pub(super) fn bridge(self, image: &str, resources: &Value) -> Value {
+    /// `MKNOD` is the only right that it needs, except on nodes where Rook's OSDs need a privileged container
+    /// for it.
+    pub(super) fn bridge(self, image: &str, resources: &Value, osd_pod: &Value) -> Value {
         let mut command = ["/opt/osd-migrate/osd-migrate", "node", "bridge"].map(str::to_owned).to_vec();
         let mut devices = Vec::new();
         for (role, _) in self.pvcs.iter() {
@@ -83,15 +89,33 @@ impl<'a> AgentPvcs<'a> {
                 {"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true},
                 {"name": BRIDGE, "mountPath": PVC_MOUNT},
             ],
-            "securityContext": {
-                "privileged": false,
-                "allowPrivilegeEscalation": false,
-                "runAsUser": 0,
-                "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": rights(maps_privileged(osd_pod)),
         })
     }
+}
+
+/// Returns whether Rook creates the device nodes of an OSD on PVCs in a privileged container.
+fn maps_privileged(osd_pod: &Value) -> bool {
+    let containers = osd_pod.get("initContainers").and_then(Value::as_array);
+    let is_mapper = |container: &&Value| {
+        container.get("name").and_then(Value::as_str).is_some_and(|name| name.starts_with(MAPPER))
+    };
+    let mut mappers = containers.into_iter().flatten().filter(is_mapper);
+    mappers.any(|mapper| mapper.pointer("/securityContext/privileged") == Some(&Value::Bool(true)))
+}
+
+/// Returns the security context of the bridge.
+fn rights(is_privileged: bool) -> Value {
+    if is_privileged {
+        return json!({"privileged": true, "runAsUser": 0});
+    }
+    json!({
+        "privileged": false,
+        "allowPrivilegeEscalation": false,
+        "runAsUser": 0,
+        "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    })
 }
 
 /// Returns the name of the volume of a PVC.
@@ -161,8 +185,29 @@ mod tests {
     fn bridge_has_the_resources_that_a_quota_requires() {
         let resources = json!({"requests": {"cpu": "0"}});
         let request = on_pvc(false);
-        let bridge = AgentPvcs::of(&request).unwrap().bridge("ceph:16", &resources);
+        let bridge = AgentPvcs::of(&request).unwrap().bridge("ceph:16", &resources, &json!({}));
         assert_eq!(bridge["resources"], resources);
+    }
+
+    #[test]
+    fn bridge_is_privileged_exactly_if_rooks_mapper_is() {
+        let request = on_pvc(false);
+        let rights = |osd_pod: &Value| {
+            let bridge = AgentPvcs::of(&request).unwrap().bridge("ceph:16", &json!({}), osd_pod);
+            bridge["securityContext"].clone()
+        };
+        let pod = |name: &str, privileged: bool| {
+            let context = json!({"privileged": privileged, "capabilities": {"add": ["MKNOD"]}});
+            json!({"initContainers": [{"name": "activate", "securityContext": {"privileged": true}},
+                {"name": name, "securityContext": context}]})
+        };
+        for name in ["blkdevmapper", "blkdevmapper-metadata", "blkdevmapper-wal-encryption"] {
+            assert_eq!(rights(&pod(name, true)), json!({"privileged": true, "runAsUser": 0}), "{name}");
+            assert_eq!(rights(&pod(name, false))["privileged"], false, "{name}");
+        }
+        for other in [pod("chown-container-data-dir", true), json!({"initContainers": null}), json!({})] {
+            assert_eq!(rights(&other)["capabilities"], json!({"drop": ["ALL"], "add": ["MKNOD"]}));
+        }
     }
 
     #[test]

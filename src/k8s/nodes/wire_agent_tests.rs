@@ -9,6 +9,8 @@ use crate::k8s::tolerations;
 use crate::k8s::wire::{Exchange, FIND, deployment, list, on, play, refusal};
 use crate::k8s::{Agent, K8s, Key, NodePod};
 
+const BACKUP: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-12";
+
 /// Returns a script for each answer that is success: the object with the uid `u` is deleted, or is absent.
 fn deletions(delete: &str, why: &'static str) -> [Vec<Exchange>; 2] {
     let check = move |body: Value| {
@@ -90,17 +92,37 @@ async fn agent_without_osd_deployment_tolerates_its_nodes_taints() {
     let placement = tolerations::parse(Some(&storage));
     let node =
         json!({"metadata": {"name": "h1"}, "spec": {"taints": [{"key": "late", "effect": "NoExecute"}]}});
-    let backups = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-12";
     let script = vec![
         on(&FIND.replace("%3D3", "%3D12"), 200, list(&[])),
-        on(backups, 404, refusal(404, "NotFound")),
+        on(BACKUP, 404, refusal(404, "NotFound")),
         on("GET /api/v1/nodes/h1", 200, node),
     ];
     let osd_pod = async |k8s: &K8s| {
         let request = node_job::tests::request();
-        k8s.osd_pod_template(request.osd, &request.node, &placement).await
+        k8s.osd_pod_template(request.osd, false, &request.node, &placement).await
     };
     let late = json!({"key": "late", "operator": "Equal", "effect": "NoExecute"});
     let expected = json!({"tolerations": [storage[0], late]});
     assert_eq!(play(script, osd_pod).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn agent_of_new_osd_on_pvcs_gets_the_rights_of_another() {
+    let of_host = json!({"metadata": {"name": "rook-ceph-osd-1"}, "spec": {"template": {"spec": {}}}});
+    let mapper = json!([{"name": "blkdevmapper", "securityContext": {"privileged": true}}]);
+    let on_pvc = json!({"metadata": {"name": "rook-ceph-osd-2"},
+        "spec": {"template": {"spec": {"initContainers": mapper}}}});
+    let all = FIND.replace("ceph-osd-id%3D3", "ceph.rook.io%2Fpvc");
+    assert_ne!(all, FIND);
+    let script = vec![
+        on(&FIND.replace("%3D3", "%3D12"), 200, list(&[])),
+        on(BACKUP, 404, refusal(404, "NotFound")),
+        on("GET /api/v1/nodes/h1", 200, json!({"metadata": {"name": "h1"}})),
+        on(&all, 200, list(&[of_host, on_pvc])),
+    ];
+    let osd_pod = async |k8s: &K8s| {
+        let request = node_job::tests::request();
+        k8s.osd_pod_template(request.osd, true, &request.node, &[]).await
+    };
+    assert_eq!(play(script, osd_pod).await.unwrap(), json!({"tolerations": [], "initContainers": mapper}));
 }

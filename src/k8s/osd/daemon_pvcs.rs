@@ -14,7 +14,7 @@ pub(crate) const SET_INDEX: &str = "ceph.rook.io/setIndex";
 /// Label of a PVC with `SET-TEMPLATE-INDEX` (the same file).
 pub(crate) const SET_PVC: &str = "ceph.rook.io/DeviceSetPVCId";
 /// Label of the PVC of the data, on Deployments (the same file).
-const DATA: &str = "ceph.rook.io/pvc";
+pub(super) const DATA: &str = "ceph.rook.io/pvc";
 
 /// Returns the PVCs of an OSD; `None` if the OSD is on disks of its host.
 pub(super) fn on_pvcs(deployment: &Value) -> Option<OnPvcs> {

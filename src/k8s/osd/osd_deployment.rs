@@ -14,7 +14,9 @@ use crate::domain::storage::Toleration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
-use crate::k8s::names::{backup_name, of_osd};
+use crate::k8s::names::{OF_OSDS, backup_name, of_osd};
+use crate::k8s::osd::daemon_pvcs::DATA;
+use crate::k8s::osd::osd_object;
 use crate::k8s::osd::osd_object::{
     FoundDeployment, backup_of, backups, bare, dynamic, parse_backup, running, stopped, text, tolerating,
 };
@@ -192,13 +194,16 @@ impl K8s {
         self.put(&found.name, object).await
     }
 
-    /// Returns tolerations and priority class that let a node Job onto the node of the OSD.
+    /// Returns the settings of the OSD's pods that its node Job gets: tolerations, priority class, and the
+    /// rights for the device nodes of PVCs.
     ///
     /// If neither its Deployment nor a backup of it exists, these are the tolerations from the placement of
-    /// OSDs, and those that the node's taints require.
+    /// OSDs, and those that the node's taints require. An OSD on PVCs then has the init containers of another
+    /// one.
     pub(crate) async fn osd_pod_template(
         &self,
         osd: OsdId,
+        on_pvcs: bool,
         node: &NodeName,
         placement: &[Toleration],
     ) -> Result<Value, K8sError> {
@@ -217,7 +222,27 @@ impl K8s {
             Some(found) => tolerations::for_node(placement, &found),
             None => placement.to_vec(),
         };
-        Ok(json!({"tolerations": tolerations::render(&all)}))
+        let mut pod = json!({"tolerations": tolerations::render(&all)});
+        if on_pvcs {
+            osd_object::set(&mut pod, &["initContainers"], self.init_containers_on_pvcs().await?);
+        }
+        Ok(pod)
+    }
+
+    /// Returns the init containers of an OSD on PVCs; null if there is none.
+    ///
+    /// One is enough: a setting of Rook's operator decides on the rights for all of them.
+    async fn init_containers_on_pvcs(&self) -> Result<Value, K8sError> {
+        let mut found = Value::Null;
+        let first = |deployment: DynamicObject| {
+            let of_pod = deployment.data.pointer("/spec/template/spec/initContainers");
+            if let Some(containers) = of_pod.filter(|_| found.is_null()) {
+                found = containers.clone();
+            }
+            None::<()>
+        };
+        self.osd_deployments().list(&format!("{OF_OSDS},{DATA}"), first).await?;
+        Ok(found)
     }
 
     pub(super) async fn expect_deployment(&self, osd: OsdId) -> Result<FoundDeployment, K8sError> {
