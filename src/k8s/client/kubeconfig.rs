@@ -8,6 +8,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadD
 
 use crate::k8s::client::cause::{auth, cause, one_line};
 use crate::k8s::client::error::K8sError;
+use crate::k8s::client::no_proxy::is_exempt;
 use crate::k8s::client::server::{Context, Server, address, kubectl, quoted};
 
 /// Number of contexts that a message lists.
@@ -42,6 +43,8 @@ pub(super) struct Environment {
     pub(super) home: Option<PathBuf>,
     /// Whether this process runs in a pod.
     pub(super) is_pod: bool,
+    /// Value of `NO_PROXY`.
+    pub(super) no_proxy: String,
 }
 
 impl Environment {
@@ -52,6 +55,10 @@ impl Environment {
             kubeconfig: std::env::var_os("KUBECONFIG"),
             home: std::env::home_dir(),
             is_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+            no_proxy: ["NO_PROXY", "no_proxy"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+                .unwrap_or_default(),
         }
     }
 }
@@ -97,11 +104,15 @@ impl Access {
             return Err(format!("{files} has no context {name}{known}. {see} get-contexts"));
         };
         let options = KubeConfigOptions { context: Some(name.clone()), ..KubeConfigOptions::default() };
+        let has_proxy = has_proxy(&kubeconfig, &context.cluster);
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| format!("context {name} of {files}: {}. {see} view", words(&error)))?;
         if self.kubeconfig.is_none() && self.context().is_none() {
             config.apply_debug_overrides();
+        }
+        if !has_proxy && is_exempt(&config.cluster_url, &around.no_proxy) {
+            config.proxy_url = None;
         }
         let server = Server {
             url: address(&config.cluster_url),
@@ -151,6 +162,13 @@ fn files(around: &Environment) -> Vec<PathBuf> {
         return listed;
     }
     around.home.iter().map(|home| home.join(".kube").join("config")).collect()
+}
+
+/// Returns whether the kubeconfig itself names a proxy for the cluster: NO_PROXY does not apply to that one.
+fn has_proxy(kubeconfig: &Kubeconfig, cluster: &str) -> bool {
+    let named = kubeconfig.clusters.iter().find(|one| one.name == cluster);
+    let proxy = named.and_then(|one| one.cluster.as_ref()?.proxy_url.as_ref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 fn is_missing(file: &Path) -> bool {
@@ -226,7 +244,7 @@ pub(super) fn unusable(server: &Server, plugin: Option<&str>, error: &kube::Erro
         | kube::Error::ProxyProtocolUnsupported { proxy_url } => {
             format!(
                 "its proxy {} cannot be used: this program does not support proxies. If HTTPS_PROXY names it, \
-                 and the API server is reached without it, unset HTTPS_PROXY for this command",
+                 and the API server is reached without it, name the API server in NO_PROXY",
                 address(proxy_url)
             )
         }

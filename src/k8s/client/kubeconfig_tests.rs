@@ -26,7 +26,7 @@ fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 fn laptop(kubeconfig: Option<OsString>, home: Option<&Path>) -> Environment {
-    Environment { kubeconfig, home: home.map(Path::to_owned), is_pod: false }
+    Environment { kubeconfig, home: home.map(Path::to_owned), is_pod: false, no_proxy: String::new() }
 }
 
 fn named(file: Option<&Path>, context: Option<&str>) -> Access {
@@ -195,4 +195,15 @@ async fn broken_entry_of_a_kubeconfig_is_named() {
         assert!(text.starts_with("context lab") && text.contains(expected), "{text}");
         assert!(text.contains(". See: kubectl ") && text.contains(" config view"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn proxy_that_the_kubeconfig_names_is_never_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        TWO.replace("{server: 'https://10.0.0.1:6443'}", "{server: 'https://h', proxy-url: 'http://p:3128'}");
+    let file = written(folder.path(), "config", &text);
+    let around = Environment { no_proxy: "*".to_owned(), ..laptop(Some(file.into()), None) };
+    let text = error(&Access::default(), &around).await;
+    assert!(text.contains("its proxy http://p:3128 cannot be used"), "{text}");
 }

@@ -10,6 +10,7 @@ pub(crate) mod kubeconfig;
 #[cfg(test)]
 mod kubeconfig_tests;
 pub(crate) mod list;
+mod no_proxy;
 pub(crate) mod page;
 pub(crate) mod server;
 pub(crate) mod time;

@@ -17,7 +17,8 @@ async fn connected(server: &str) -> K8s {
          contexts: [{{name: lab, context: {{cluster: c, user: jane}}}}]\ncurrent-context: lab\n"
     );
     std::fs::write(&file, config).unwrap();
-    let around = Environment { kubeconfig: Some(file.into()), home: None, is_pod: false };
+    let around =
+        Environment { kubeconfig: Some(file.into()), home: None, is_pod: false, no_proxy: String::new() };
     K8s::connect_in(Place::new("rook-ceph"), &Access::default(), &around).await.unwrap()
 }
 

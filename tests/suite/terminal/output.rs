@@ -169,3 +169,13 @@ fn commands_in_messages_repeat_how_the_cluster_was_reached() {
     let expected = format!("osd-migrate --context lab --kubeconfig {file} -n ceph-a status");
     assert!(output.status.code() == Some(3) && text.contains(&expected), "{text}");
 }
+
+#[test]
+fn proxy_of_the_environment_is_not_used_for_an_exempt_server() {
+    let config = kubeconfig();
+    let mut command = program(&["--kubeconfig", config.path().to_str().unwrap(), "-n", "ceph-a", "follow"]);
+    command.env("HTTPS_PROXY", "http://proxy.example:3128").env("NO_PROXY", "localhost,127.0.0.0/8");
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && !text.contains("proxy"), "{text}");
+}
