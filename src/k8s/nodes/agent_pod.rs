@@ -137,6 +137,9 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
         "nodeName": pod.node.0,
         "tolerations": of_osd("tolerations").unwrap_or_else(|| json!([])),
         "serviceAccountName": SERVICE_ACCOUNT,
+        // The agent reports with its token. Policies that harden namespaces set the account's default to
+        // false.
+        "automountServiceAccountToken": true,
         "enableServiceLinks": false,
         "hostNetwork": host_network,
         "dnsPolicy": if host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },

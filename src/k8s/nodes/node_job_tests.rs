@@ -116,6 +116,7 @@ fn node_job_runs_once_and_only_on_its_node() {
     assert_eq!(at("/spec/template/metadata/annotations/kubectl.kubernetes.io~1default-container"), "agent");
     let pod = "/spec/template/spec";
     assert_eq!(at(&format!("{pod}/nodeName")), "h1");
+    assert_eq!(at(&format!("{pod}/automountServiceAccountToken")), true, "whatever its account says");
     assert_eq!(at(&format!("{pod}/restartPolicy")), "Never");
     assert_eq!(at(&format!("{pod}/hostNetwork")), true);
     assert_eq!(at(&format!("{pod}/priorityClassName")), "system-node-critical");
