@@ -175,6 +175,15 @@ fn updates_of_the_cephcluster_are_refused_only_with_validation() {
             assert!(of(at, "expression").contains(field), "{field}: {}", of(at, "expression"));
             assert!(!of(at, "message").contains('\n'), "Kubernetes refuses it");
         }
+        let conditions = json!([{"name": "is-not-being-deleted",
+            "expression": "!has(object.metadata.deletionTimestamp)"}]);
+        assert_eq!(policy["spec"]["matchConditions"], conditions, "Rook removes its finalizer");
+        let variables = policy["spec"]["variables"].as_array().unwrap();
+        for (name, object) in [("networkBefore", "oldObject"), ("networkAfter", "object")] {
+            let of_name = variables.iter().find(|variable| variable["name"] == name).unwrap();
+            let is_null_absent = format!("{object}.spec.network.?provider.orValue(null) != null &&");
+            assert!(of_name["expression"].as_str().unwrap().contains(&is_null_absent), "{name}");
+        }
         // The remarks of `plan` have the same words.
         for (at, nothing) in [NothingDeclared::NoNodes, NothingDeclared::NoDevices].iter().enumerate() {
             let becomes = nothing.to_string().replacen(" is false", " becomes false", 1);
