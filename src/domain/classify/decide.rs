@@ -6,7 +6,7 @@ use super::kind;
 use super::obstacles::{is_no_way_back, obstacle};
 use super::on_pvc;
 use super::pvcs::PvcIndex;
-use super::target::{Target, target};
+use super::target::{Target, declared, target};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use crate::domain::osd::{Kind, Layout, Mode, OsdId};
 use crate::domain::provision::DatabaseAsked;
@@ -109,7 +109,7 @@ fn class_of_running(
             "an OSD in a directory that its Deployment does not name (--osd-data, in a folder of the host)",
         );
     }
-    let wanted = target(slot, metadata, daemon, seen);
+    let wanted = declared(slot, metadata, daemon, seen);
     if !kind.is_legacy() {
         match wanted.as_ref().map(|target| differences(kind, metadata, target)) {
             Ok(differs) if differs.is_empty() => return Class::Conforming,
@@ -120,6 +120,7 @@ fn class_of_running(
         }
     }
     // From here on: obstacles to a migration. An OSD that conforms already has nothing to refuse.
+    let wanted = wanted.and_then(Target::alone_on_its_device);
     if let Some(why) = obstacle(metadata, daemon) {
         return Class::Refused(why);
     }

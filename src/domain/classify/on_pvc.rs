@@ -138,7 +138,7 @@ fn declared<'a>(on: &OnPvcs, pvc: &str, seen: &'a Observation) -> Result<&'a Dev
 /// A database too many makes no difference (ADR 0022). A log too few does: Rook links the PVC of its set as
 /// `block.wal` (spec.go, v1.20.6), and BlueStore does not start with a log that is not its own.
 fn differs(kind: Kind, metadata: &Metadata, set: &DeviceSet, seen: &Observation) -> BTreeSet<Difference> {
-    let target = Target { layout: layout(set, seen), database: None };
+    let target = Target { layout: layout(set, seen), database: None, per_device: None };
     let mut found = differences(kind, metadata, &target);
     if set.has_template(METADATA) && !metadata.dedicated_db {
         found.insert(Difference::DatabaseOnPvc(set.name.clone()));

@@ -12,13 +12,37 @@ pub(super) struct Target {
     pub(super) layout: Layout,
     /// Database on another device.
     pub(super) database: Option<DatabaseAsked>,
+    /// Declared number of OSDs on the device.
+    pub(super) per_device: Option<u32>,
 }
 
-/// Returns the declared target of an OSD on disks of its host.
+impl Target {
+    /// Returns the target, unless several OSDs are declared on the device: osd-migrate creates one only.
+    pub(super) fn alone_on_its_device(self) -> Result<Self, Refusal> {
+        match self.per_device.filter(|count| *count > 1) {
+            Some(count) => {
+                Err(Refusal::NotBuiltYet(format!("a target with {count} OSDs on a device (osdsPerDevice)")))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+/// Returns the target to which an OSD on disks of its host can be migrated.
+pub(super) fn target(
+    slot: &Slot,
+    metadata: &Metadata,
+    daemon: &Daemon,
+    seen: &Observation,
+) -> Result<Target, Refusal> {
+    declared(slot, metadata, daemon, seen).and_then(Target::alone_on_its_device)
+}
+
+/// Returns the declared target of an OSD on disks of its host, with which an existing OSD is compared.
 ///
 /// Rook itself chooses raw from 1.4 on for a whole disk or partition without encryption, db, wal or several
 /// OSDs (ceph-volume raw). The rest needs lvm.
-pub(super) fn target(
+pub(super) fn declared(
     slot: &Slot,
     metadata: &Metadata,
     daemon: &Daemon,
@@ -41,9 +65,6 @@ pub(super) fn target(
     if let Some(why) = config.unreadable.first() {
         return not_yet(why.clone());
     }
-    if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
-        return not_yet(format!("a target with {count} OSDs on a device (osdsPerDevice)"));
-    }
     let database = provision::database_asked(&config);
     // A node that was removed from the list has no declarations: its encrypted OSDs are not to become
     // unencrypted for that.
@@ -58,7 +79,7 @@ pub(super) fn target(
         );
     }
     let mode = if encrypted || database.is_some() { Mode::Lvm } else { Mode::Raw };
-    Ok(Target { layout: Layout { store, mode, encrypted }, database })
+    Ok(Target { layout: Layout { store, mode, encrypted }, database, per_device: config.osds_per_device })
 }
 
 fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> DeviceConfig {

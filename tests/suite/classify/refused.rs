@@ -1,12 +1,12 @@
 //! OSDs that are refused, and why.
 
-use osd_migrate::domain::classify::{Class, Refusal};
+use osd_migrate::domain::classify::{self, Class, Refusal};
 use osd_migrate::domain::observation::SlotState;
-use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::osd::{Mode, NodeName, OsdId};
 use osd_migrate::domain::storage::DeviceConfig;
 
-use super::ask::{RAW, class_of, not_built, refused};
-use crate::support::build::{BY_HAND, FILESTORE, World, metadata};
+use super::ask::{RAW, class_of, database, not_built, refused};
+use crate::support::build::{BY_HAND, FILESTORE, World, encrypted, metadata};
 
 #[test]
 fn incomplete_osd_is_refused_with_what_is_missing() {
@@ -32,10 +32,33 @@ fn directory_osd_without_osd_data_argument_is_refused() {
 fn unsupported_sources_and_targets_are_named() {
     let config =
         |w: &mut World, change: fn(&mut DeviceConfig)| change(&mut w.seen.kube.declaration.storage.config);
-    assert!(not_built(RAW, |w| config(w, |c| c.osds_per_device = Some(2))).contains("osdsPerDevice"));
+    assert!(not_built(BY_HAND, |w| config(w, |c| c.osds_per_device = Some(2))).contains("osdsPerDevice"));
     assert!(
         not_built(RAW, |w| config(w, |c| c.unreadable = vec!["x is no number".to_owned()])).contains("x is")
     );
+}
+
+/// Checks that an OSD that is as declared has nothing to refuse: nothing is to be created on its device.
+#[test]
+fn osds_per_device_refuses_only_an_osd_that_differs() {
+    let several = |w: &mut World| w.seen.kube.declaration.storage.config.osds_per_device = Some(2);
+    assert_eq!(class_of(&World::new().with(several), RAW), Class::Conforming);
+    let encrypted_too = |w: &mut World| {
+        w.seen.kube.declaration.storage = encrypted();
+        several(w);
+    };
+    assert!(not_built(RAW, encrypted_too).contains("a target with 2 OSDs on a device (osdsPerDevice)"));
+    assert_eq!(classify::target_of(RAW, &World::new().with(encrypted_too).seen), None);
+    let encrypted_one = |w: &mut World| {
+        encrypted_too(w);
+        let slot = w.slot(RAW);
+        slot.dmcrypt_key = true;
+        slot.metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Lvm);
+    };
+    assert_eq!(class_of(&World::new().with(encrypted_one), RAW), Class::Conforming);
+    let database_too = World::new().with(encrypted_one).with(database("nvme0n1"));
+    assert!(matches!(class_of(&database_too, RAW), Class::Refused(Refusal::NotBuiltYet(_))));
 }
 
 #[test]
