@@ -168,7 +168,7 @@ pub struct Evidence {
 impl Evidence {
     /// Returns whether the new OSD gets such a volume again.
     ///
-    /// An OSD that is created on volumes keeps database and log in the same volume group and in the same
+    /// An OSD that is created on volumes keeps database and log on the same physical volume and in the same
     /// size. A raw OSD has everything on its device.
     pub fn has_again(&self, wanted: Role, target: &Layout) -> bool {
         target.mode == Mode::Lvm
@@ -205,6 +205,10 @@ pub enum PieceLocation {
         group: String,
         /// size of the volume, which the new one gets again
         size_bytes: u64,
+        /// uuid of the physical volume that it is on, on which the new one is created too; none if it is on
+        /// several, or was recorded by an earlier version
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        physical: Option<String>,
     },
     /// Device of a PVC of the OSD. The new OSD gets it again.
     Pvc {

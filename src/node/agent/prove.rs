@@ -20,7 +20,7 @@ use crate::node::steps::Steps;
 use crate::node::volumes::lvm_cache::LvmCache;
 use crate::node::volumes::old::Moment;
 use crate::node::volumes::removal::Shared;
-use crate::node::volumes::{databases, stack, within};
+use crate::node::volumes::{auxiliary, databases, stack, within};
 
 /// Task and environment of a rebuild or a wipe.
 pub(super) struct Order<'a> {
@@ -175,13 +175,13 @@ pub(super) fn slot_may_be_taken(
         .map_err(NodeError::Refused)
 }
 
-/// Proves that there is room for the database.
+/// Proves that there is room for the volumes of database and log.
 ///
 /// This is the last moment in which the OSD is still whole.
 pub(super) async fn prove_database(order: &Order<'_>) -> Result<(), NodeError> {
-    let &Order { request, host, steps, .. } = order;
-    match &request.db {
-        Some(db) => steps.time("database", databases::prove(host, db, request.cluster)).await,
-        None => Ok(()),
+    let &Order { request, evidence, host, steps } = order;
+    if let Some(db) = &request.db {
+        steps.time("database", databases::prove(host, db, request.cluster)).await?;
     }
+    auxiliary::prove(request, evidence).await
 }

@@ -160,6 +160,7 @@ mod tests {
             name: if kind == Some("block") { block(fsid) } else { database(fsid) },
             uuid: "lv".to_owned(),
             origin: None,
+            layout: String::new(),
             size_bytes: 1,
             tags: Vec::new(),
             cluster: Some(of),

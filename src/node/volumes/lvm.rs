@@ -30,6 +30,8 @@ pub(super) struct Lv {
     pub(super) uuid: String,
     /// uuid of the volume of which this one is a snapshot.
     pub(super) origin: Option<String>,
+    /// How it is laid out: `linear`, `striped`, `thin,sparse`, `raid,raid1` and others.
+    pub(super) layout: String,
     pub(super) size_bytes: u64,
     /// Tags of osd-migrate.
     pub(super) tags: Vec<String>,
@@ -112,7 +114,7 @@ pub(super) struct Segment {
 
 /// Returns all logical volumes of the node.
 pub(super) async fn volumes() -> Result<Vec<Lv>, NodeError> {
-    let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags,origin_uuid";
+    let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags,lv_layout,origin_uuid";
     let report: Report = ask(&["lvs", options]).await?;
     Ok(report.lvs().map(Row::into_lv).collect())
 }
@@ -196,6 +198,7 @@ struct Row {
     lv_uuid: String,
     lv_size: String,
     lv_tags: String,
+    lv_layout: String,
     origin_uuid: String,
 }
 
@@ -248,6 +251,7 @@ impl Row {
             group_uuid: self.vg_uuid,
             name: self.lv_name,
             uuid: self.lv_uuid,
+            layout: self.lv_layout,
             origin: Some(self.origin_uuid).filter(|uuid| !uuid.is_empty()),
         }
     }
@@ -283,7 +287,7 @@ mod tests {
 
     #[test]
     fn lv_tags_are_read_without_keys_or_those_of_others() {
-        let text = r#"{"report": [{"lv": [{"vg_name": "ceph-x", "lv_name": "osd-db-F", "lv_uuid": "vdziVh",
+        let text = r#"{"report": [{"lv": [{"vg_name": "ceph-x", "lv_name": "osd-db-F", "lv_uuid": "vdziVh", "lv_layout": "raid,raid1",
             "lv_tags": "ceph.cephx_lockbox_secret=AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw==,ceph.cluster_fsid=5f382147-dc61-408c-ad68-8e6a2e37590b,osd-migrate.osd=3"}]}],
             "log": []}"#;
         let report: Report = serde_json::from_str(text).unwrap();
@@ -296,7 +300,7 @@ mod tests {
             lv.cluster.map(|cluster| cluster.to_string()).as_deref(),
             Some("5f382147-dc61-408c-ad68-8e6a2e37590b")
         );
-        assert!(!format!("{lv:?}").contains("AQD"));
+        assert!(lv.layout == "raid,raid1" && !format!("{lv:?}").contains("AQD"));
         let none: Report =
             serde_json::from_str(r#"{"report": [{"pv": [{"vg_name": "", "vg_tags": ""}]}]}"#).unwrap();
         assert_eq!(none.pvs().map(Row::into_group).find(|group| !group.name.is_empty()), None);

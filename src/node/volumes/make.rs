@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
+use crate::domain::inspection::{Evidence, NodeRequest};
 use crate::domain::osd::{OsdFsid, Role};
 use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::state::issued;
+use crate::node::volumes::auxiliary::Again;
 use crate::node::volumes::change::Change;
 use crate::node::volumes::databases;
 use crate::node::volumes::lvm::{self, Lv};
@@ -68,7 +69,7 @@ pub(crate) async fn make(
     Ok(NewVolumes { fsid, data, db, wal })
 }
 
-/// Creates a volume like the auxiliary one of the old OSD: as large, in the same group.
+/// Creates a volume like the auxiliary one of the old OSD: as large, on the same physical volume.
 ///
 /// Returns none if the old OSD had none.
 async fn again(
@@ -77,22 +78,9 @@ async fn again(
     name: &str,
     tags: &[String],
 ) -> Result<Option<String>, NodeError> {
-    let Some((group, size_bytes)) = kept(evidence, role) else { return Ok(None) };
-    let named = removal::group_named(group).await?;
-    let named = named
-        .ok_or_else(|| NodeError::Refused(format!("volume group {group} for the {role} no longer exists")))?;
-    create(&named, name, tags, Some(size_bytes), None).await.map(Some)
-}
-
-/// Returns the group and the size of an auxiliary volume that the old OSD had and that is recreated for the
-/// new one.
-fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
-    evidence.auxiliary.iter().find_map(|piece| match &piece.place {
-        PieceLocation::Volume { group, size_bytes, .. } if piece.role == wanted => {
-            Some((group.as_str(), *size_bytes))
-        }
-        PieceLocation::Volume { .. } | PieceLocation::Device(_) | PieceLocation::Pvc { .. } => None,
-    })
+    let Some(again) = Again::of(evidence, role) else { return Ok(None) };
+    let (group, on) = again.place(&lvm::segments().await?).map_err(NodeError::Refused)?;
+    create(&group, name, tags, Some(again.size_bytes), on.as_deref()).await.map(Some)
 }
 
 /// Creates a volume and returns its `VG/LV`.

@@ -140,6 +140,7 @@ mod tests {
         put("sda/size", "1");
         let lv = Lv {
             origin: None,
+            layout: String::new(),
             group: "ceph-76db9c55".into(),
             group_uuid: "8KvpLl-kKBv-kXvW-bq51-uQbz-VAvM-8sT5nI".into(),
             name: "osd-block".into(),

@@ -21,6 +21,7 @@
 //! If the group of the old volume is not the OSD's alone, only the volume is recreated, in the same group.
 //! The new volume then has the tags above and is identified by them alone.
 
+pub(crate) mod auxiliary;
 mod change;
 pub(crate) mod crypt;
 pub(crate) mod databases;

@@ -16,8 +16,9 @@ use crate::node::host::Host;
 use crate::node::legacy::files::{self, Sharing};
 use crate::node::legacy::pieces;
 use crate::node::tools::command::{QUICK, blocking};
+use crate::node::volumes::auxiliary::location;
 use crate::node::volumes::change::Change;
-use crate::node::volumes::lvm::Lv;
+use crate::node::volumes::lvm::{Lv, Segment};
 use crate::node::volumes::lvm_cache::{LvmCache, Physical};
 use crate::node::volumes::mapped::{Mapped, opened};
 use crate::node::volumes::names::{block, fsid_of_tags, osd_tag};
@@ -52,7 +53,7 @@ pub(super) async fn examine(
     let mut mains = on_it.iter().filter(is_main);
     match (mains.next(), mains.next()) {
         (Some(main), None) => {
-            Main { host, lv: main, physical: &physical, all, request, moment }.examine(disk).await
+            Main { host, lv: main, physical: &physical, all, segments, request, moment }.examine(disk).await
         }
         (None, _) => Ok(gone(&physical, &on_it, request)),
         (Some(_), Some(_)) => Ok(DiskFinding::other(
@@ -88,6 +89,7 @@ struct Main<'a> {
     lv: &'a Lv,
     physical: &'a Physical,
     all: &'a [Lv],
+    segments: &'a [Segment],
     request: &'a NodeRequest,
     moment: Moment,
 }
@@ -204,17 +206,11 @@ impl Main<'_> {
         let mut pieces = Vec::new();
         for (role, uuid) in &self.lv.ceph.auxiliary {
             let found = self.all.iter().find(|lv| lv.uuid == *uuid);
-            if let Some(why) = found.and_then(|lv| lv.snapshot(self.all)) {
-                return Ok(Err(why));
-            }
             let place = match found {
-                Some(lv) if lv.ceph.osd_fsid == Some(self.request.old) => PieceLocation::Volume {
-                    name: lv.named(),
-                    uuid: uuid.clone(),
-                    group: lv.group_uuid.clone(),
-                    size_bytes: lv.size_bytes,
+                Some(lv) => match location(lv, *role, (self.all, self.segments), self.request) {
+                    Ok(place) => place,
+                    Err(why) => return Ok(Err(why)),
                 },
-                Some(lv) => return Ok(Err(format!("its {role} {} does not have its tags", lv.named()))),
                 None => match self.partition(*role, uuid).await? {
                     Ok(place) => place,
                     Err(why) => return Ok(Err(why)),
@@ -286,12 +282,13 @@ mod tests {
     use super::*;
     use crate::node::disk::tombstone::Tombstone;
     use crate::node::samples::request;
-    use crate::node::volumes::lvm::{CephTags, Group, Segment};
+    use crate::node::volumes::lvm::{CephTags, Group};
     use crate::node::volumes::names::{cluster_tag, fsid_tag};
 
     fn lv(name: &str, tags: &[String]) -> Lv {
         Lv {
             origin: None,
+            layout: String::new(),
             group: "both".into(),
             group_uuid: "G".into(),
             name: name.into(),

@@ -9,6 +9,7 @@ use crate::node::disk::tombstone::Tombstone;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
 use crate::node::state::issued;
+use crate::node::volumes::auxiliary::{expect_tags, is_of_old};
 use crate::node::volumes::change::Change;
 use crate::node::volumes::lvm::{self, Lv};
 use crate::node::volumes::lvm_cache;
@@ -133,12 +134,7 @@ pub(crate) async fn auxiliary(
     for piece in &evidence.auxiliary {
         let PieceLocation::Volume { uuid, .. } = &piece.place else { continue };
         let Some(lv) = all.iter().find(|lv| lv.uuid == *uuid) else { continue };
-        if !is_of_old(lv, request) {
-            let (what, role) = (lv.named(), piece.role);
-            return Err(NodeError::Refused(format!(
-                "{what}, {role} of the old OSD, does not have the tags of that OSD"
-            )));
-        }
+        expect_tags(lv, piece.role, request).map_err(NodeError::Refused)?;
         remove(host, lv).await?;
     }
     Ok(())
@@ -146,12 +142,6 @@ pub(crate) async fn auxiliary(
 
 fn is_volume(piece: &Piece) -> bool {
     matches!(piece.place, PieceLocation::Volume { .. })
-}
-
-fn is_of_old(lv: &Lv, request: &NodeRequest) -> bool {
-    lv.ceph.osd_fsid == Some(request.old)
-        && lv.ceph.whoami == Some(request.osd)
-        && lv.cluster == Some(request.cluster)
 }
 
 /// Removes a volume that has no snapshot.
@@ -175,7 +165,7 @@ async fn close_above(host: &Host, mapped: &Mapped) -> Result<(), NodeError> {
 }
 
 /// Returns the name of the group with this uuid: names change.
-pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError> {
+async fn group_named(uuid: &str) -> Result<Option<String>, NodeError> {
     let segments = lvm::segments().await?;
     Ok(segments.into_iter().find(|segment| segment.group_uuid == uuid).map(|segment| segment.group.name))
 }

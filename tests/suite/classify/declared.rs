@@ -205,6 +205,7 @@ fn db_and_wal_on_volumes_are_recreated_only_on_volumes() {
         uuid: "d".to_owned(),
         group: "G".to_owned(),
         size_bytes: 1,
+        physical: None,
     };
     let mut evidence = evidence(BY_HAND);
     let partition = PieceLocation::Device(evidence.device.clone());
