@@ -60,6 +60,15 @@ pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     (!has_its_own).then_some(asked)
 }
 
+/// Returns whether a database on another device is declared for an OSD, whether the OSD has one or not.
+pub(super) fn declares_database(osd: OsdId, seen: &Observation) -> bool {
+    let asked = |slot: &Slot| {
+        let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+        target(slot, metadata, daemon, seen).ok()?.database
+    };
+    seen.ceph.slots.get(&osd).and_then(asked).is_some()
+}
+
 /// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if
 /// its object store is unknown.
 pub fn kind_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {

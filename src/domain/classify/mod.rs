@@ -14,7 +14,7 @@ mod release;
 mod target;
 
 pub use class::{Class, Difference, Mismatch, Refusal};
-pub use database::{databases_by_node, databases_on};
+pub use database::{databases_by_node, databases_on, lost_database};
 pub use decide::{class_of, classes, classify, database_of, kind_of, target_of};
 pub use device::{contradicts, excludes};
 pub use on_pvc::{pvcs_of, set_of};

@@ -59,7 +59,7 @@ pub(super) fn given(
 pub(super) fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
     let asked = classify::database_of(record.osd, view.seen);
     let (Some(recorded), Some(asked)) = (&record.db, &asked) else {
-        return record.db.is_none() && asked.is_none();
+        return record.db.is_none() && asked.is_none() && !loses_its_own(record, view);
     };
     let found = view.ledger.nodes.get(&record.node).and_then(|work| {
         let inventory = available::inventory(&record.node, work, view.seen)?;
@@ -69,6 +69,14 @@ pub(super) fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
         let is_large = asked.size_mib.is_none() || asked.size_mib == recorded.size_mib;
         found.identity.is_same_as(&recorded.identity) && is_large
     })
+}
+
+/// Returns whether a database was declared after the proof of an OSD that has one which is not created again.
+fn loses_its_own(record: &Record, view: View<'_>) -> bool {
+    let lost = record.evidence.as_ref().and_then(|evidence| {
+        classify::lost_database(record.osd, (evidence, &record.target), record.db.as_ref(), view.seen)
+    });
+    lost.is_some()
 }
 
 /// Returns the nodes whose disks must be inventoried for OSDs that need a database.

@@ -91,6 +91,10 @@ impl Step<'_> {
         if let Some(why) = classify::excludes(&evidence, &self.record.target) {
             return self.quarantine(why);
         }
+        let (osd, gets) = (self.record.osd, (&evidence, &self.record.target));
+        if let Some(why) = classify::lost_database(osd, gets, self.record.db.as_ref(), self.view.seen) {
+            return self.quarantine(why);
+        }
         if let Some(why) = self.missing_part(&evidence) {
             return self.quarantine(why);
         }

@@ -2,8 +2,8 @@
 
 use osd_migrate::domain::classify::{self, Class, Difference, Mismatch};
 use osd_migrate::domain::inspection::{Evidence, Piece, PieceLocation, Proof};
-use osd_migrate::domain::next::Next;
-use osd_migrate::domain::osd::{Kind, Layout, Mode, ObjectStore, Role};
+use osd_migrate::domain::next::{Next, Saving};
+use osd_migrate::domain::osd::{Kind, Layout, Mode, ObjectStore, OsdId, Role};
 use osd_migrate::domain::storage::{DeviceConfig, NamedDevice};
 
 use super::ask::{RAW, class_of, database, in_directory, not_built};
@@ -157,9 +157,13 @@ fn database_elsewhere_needs_a_whole_disk_and_rooks_support() {
 }
 
 fn on_volume(alone: bool) -> Proof {
-    let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = evidence(BY_HAND).proof else { panic!() };
+    volume_of(BY_HAND, Kind::BluestoreByHand, alone)
+}
+
+fn volume_of(osd: OsdId, format: Kind, alone: bool) -> Proof {
+    let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = evidence(osd).proof else { panic!() };
     Proof::Volume {
-        format: Kind::BluestoreByHand,
+        format,
         group: "G".to_owned(),
         volume: "V".to_owned(),
         name: "both/data-0".to_owned(),
@@ -197,16 +201,19 @@ fn osd_that_shares_its_disk_is_recreated_only_on_a_volume() {
     );
 }
 
-#[test]
-fn db_and_wal_on_volumes_are_recreated_only_on_volumes() {
-    let at = |role, place| Piece { role, place };
-    let volume = || PieceLocation::Volume {
+fn volume() -> PieceLocation {
+    PieceLocation::Volume {
         name: "g/d".to_owned(),
         uuid: "d".to_owned(),
         group: "G".to_owned(),
         size_bytes: 1,
         physical: None,
-    };
+    }
+}
+
+#[test]
+fn db_and_wal_on_volumes_are_recreated_only_on_volumes() {
+    let at = |role, place| Piece { role, place };
     let mut evidence = evidence(BY_HAND);
     let partition = PieceLocation::Device(evidence.device.clone());
     evidence.auxiliary = vec![at(Role::Db, volume()), at(Role::Wal, partition), at(Role::Journal, volume())];
@@ -215,4 +222,44 @@ fn db_and_wal_on_volumes_are_recreated_only_on_volumes() {
     let again = |target| [Role::Db, Role::Wal, Role::Journal].map(|role| evidence.has_again(role, target));
     assert_eq!(again(&lvm), [true, false, false]);
     assert_eq!(again(&raw), [false; 3]);
+}
+
+/// Returns a world in which the first inspection found an OSD on LVM that is to be encrypted, with its
+/// database or log in another place.
+fn inspected_on_lvm(role: Role, place: PieceLocation, change: impl FnOnce(&mut World)) -> World {
+    let on_lvm = |w: &mut World| {
+        w.seen.kube.declaration.storage = encrypted();
+        let metadata = w.slot(RAW).metadata.as_mut().unwrap();
+        (metadata.device_mapper, metadata.dedicated_db) = (true, true);
+        w.daemon(RAW).mode = Some(Mode::Lvm);
+        w.policy.select = [RAW].into();
+    };
+    World::new().with(on_lvm).with(change).saved("record").report_with(RAW, |report| {
+        let evidence = report.inspection.as_mut().unwrap().evidence.as_mut().unwrap();
+        evidence.proof = volume_of(RAW, Kind::Lvm, true);
+        evidence.auxiliary = vec![Piece { role, place }];
+    })
+}
+
+#[test]
+fn db_on_a_partition_is_kept_if_a_metadata_device_is_declared() {
+    let partition = || {
+        let mut device = evidence(BY_HAND).device;
+        device.wwn = Some("partuuid-4f3b6a1e-0000-4000-8000-000000000001".to_owned());
+        PieceLocation::Device(device)
+    };
+    for role in [Role::Db, Role::Wal] {
+        let refused = inspected_on_lvm(role, partition(), database("nvme0n1p1")).saved("quarantine");
+        let why = &refused.ledger.records[&RAW].quarantine.as_ref().unwrap().why;
+        let expected =
+            format!("its {role} on /dev/disk/by-id/ata-disk-0 would be cleared and not created again");
+        assert!(why.starts_with(&expected) && why.ends_with("--skip osd.5"), "{why}");
+    }
+    // A volume is created again. Without a metadataDevice, the database goes to the data.
+    inspected_on_lvm(Role::Db, volume(), database("nvme0n1")).saved("proof");
+    let proven = inspected_on_lvm(Role::Db, partition(), |_| {}).saved("proof");
+    // One that is declared after the proof withdraws the record before the stop.
+    proven.with(database("nvme0n1p1")).saved("withdrawn");
+    let on_volume = inspected_on_lvm(Role::Db, volume(), |_| {}).saved("proof").with(database("nvme0n1"));
+    assert!(!matches!(on_volume.plan(), Next::Save { why: Saving::Withdrawn, .. }));
 }
