@@ -123,6 +123,8 @@ pub enum Reason {
         osd: OsdId,
         /// node of the disk
         node: NodeName,
+        /// the removal was requested for the whole node
+        whole_node: bool,
         /// disk, as the node names it
         disk: String,
         /// declaration that selects the disk, in words

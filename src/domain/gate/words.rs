@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use super::Reason;
-use crate::domain::commands::{HOW_TO_CONFIRM, RESUME, retry, scale_operator, scale_osd};
+use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_CONFIRMED, RESUME, retry, scale_operator, scale_osd};
 use crate::domain::ledger::FENCE;
 use crate::domain::osd::OsdId;
 use crate::domain::units::{milliseconds, size, size_at_least};
@@ -99,12 +99,16 @@ impl fmt::Display for Reason {
                 "another client marked {osd} in, or restored its CRUSH weight, while it was emptied"
             ),
             Self::NotRemovable { osd, why } => write!(f, "{osd} can't be removed: {why}"),
-            Self::StillSelected { osd, node, disk, selected } => write!(
-                f,
-                "the CephCluster selects the disk {disk} of {osd} on node {node} ({selected}), so it would become an OSD \
-                 again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {osd} --disk mark --confirm \
-                 yes-really-remove-osds"
-            ),
+            Self::StillSelected { osd, node, whole_node, disk, selected } => {
+                // A request for the OSD alone would replace the one for its node.
+                let removed = if *whole_node { format!("--node {node}") } else { osd.to_string() };
+                write!(
+                    f,
+                    "the CephCluster selects the disk {disk} of {osd} on node {node} ({selected}), so it would become an \
+                     OSD again. Take it out of spec.storage, or have it marked: osd-migrate -n NAMESPACE remove {removed} \
+                     --disk mark {REMOVE_CONFIRMED}"
+                )
+            }
             Self::NodeLost { osd, node } => write!(
                 f,
                 "the pod of {osd} is still bound to node {node}, which does not answer. If the node is off permanently: \

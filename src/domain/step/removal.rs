@@ -61,6 +61,7 @@ impl Step<'_> {
             Some(selected) => Gate::Shut(Reason::StillSelected {
                 osd: record.osd,
                 node: record.node.clone(),
+                whole_node: record.removal().is_some_and(|removal| removal.whole_node),
                 disk: kernel.node.clone(),
                 selected,
             }),

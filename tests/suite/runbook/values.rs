@@ -40,6 +40,11 @@ fn unclean() -> String {
     text("active+undersized+degraded")
 }
 
+fn still_selected(whole_node: bool) -> Reason {
+    let (disk, selected) = (text("/dev/sdb"), text("useAllDevices"));
+    Reason::StillSelected { osd: OSD, node: node(), whole_node, disk, selected }
+}
+
 pub(crate) fn reasons() -> Vec<Reason> {
     let (pg, node, osd) = (pg(), node(), OSD);
     let (since, state) = (Some(noon()), unclean());
@@ -61,12 +66,8 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::StillNeeded { osd, pg, state: state.clone() },
         Reason::MarkedIn { osd },
         Reason::NotRemovable { osd, why: text("WHY") },
-        Reason::StillSelected {
-            osd,
-            node: node.clone(),
-            disk: text("/dev/sdb"),
-            selected: text("useAllDevices"),
-        },
+        still_selected(false),
+        still_selected(true),
         Reason::NodeLost { osd, node: node.clone() },
         Reason::DirectoryDeclared { osd, path: text("/var/lib/rook") },
         Reason::RookResetsWeights { cluster: text("CEPHCLUSTER") },

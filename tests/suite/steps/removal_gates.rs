@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use osd_migrate::domain::removal::DiskAfter;
+use osd_migrate::domain::ledger::Strategy;
+use osd_migrate::domain::removal::{DiskAfter, Removal};
 
-use super::removal::{dropped, requested, set_weight};
+use super::removal::{dropped, proven, requested, set_weight};
 use super::*;
 
 #[test]
@@ -19,6 +20,24 @@ fn removal_waits_while_commits_are_slow() {
     check!(slow(Some(50)).plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::CommitLatency { .. } }));
     for limit in [Some(51), None] {
         assert_eq!(word(&slow(limit).plan()), Some("record"));
+    }
+}
+
+/// Checks the command that marks a disk: a request for the OSD alone would replace the one for its node.
+#[test]
+fn osd_of_a_node_whose_disk_is_selected_names_the_node_to_mark() {
+    for (node, marks) in [(None, "remove osd.0 --disk mark"), (Some("h1"), "remove --node h1 --disk mark")] {
+        let selected = proven(DiskAfter::Wipe).with(|w| {
+            w.seen.kube.declaration.storage.selection.all = Some(true);
+            let node = node.map(|node| NodeName(node.to_owned()));
+            let removal = Removal { whole_node: node.is_some(), ..Removal::default() };
+            w.record(OSD).strategy = Strategy::Removal(removal);
+            w.seen.kube.requests.removals.get_mut(&OSD).unwrap().node = node;
+        });
+        let Next::Save { why: Saving::NotEmptied { why }, .. } = selected.plan() else {
+            panic!("{:?}", selected.plan());
+        };
+        assert!(why.contains(marks), "{why}");
     }
 }
 
