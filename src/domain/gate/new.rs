@@ -29,7 +29,7 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
 pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
         // No fence is set for such an OSD: Rook itself turns available disks into OSDs.
-        rook::is_away(seen),
+        rook::is_away_by_hand(seen),
         rook_and_release(our_fence, seen),
         // The id and the PVCs of a new OSD are those that no Deployment names.
         none_ambiguous(seen),

@@ -208,6 +208,8 @@ pub enum Reason {
     OperatorRuns {
         /// namespace/name of the operator's Deployment
         name: String,
+        /// a person has to scale it: `--scale-operator` is for OSDs that are migrated or removed
+        by_hand: bool,
         /// the Deployment is already at 0 replicas, and its pod has not ended
         ends: bool,
     },

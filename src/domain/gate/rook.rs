@@ -27,12 +27,23 @@ const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
 pub(super) fn is_away(seen: &Observation) -> Gate {
     match (&seen.kube.operator, seen.kube.rook_checked) {
         (Some(operator), _) if operator.runs() => {
-            Gate::Shut(Reason::OperatorRuns { name: operator.name.clone(), ends: operator.replicas == 0 })
+            let (name, ends) = (operator.name.clone(), operator.replicas == 0);
+            Gate::Shut(Reason::OperatorRuns { name, by_hand: false, ends })
         }
         (None, Some(checked)) if seen.at - checked < ROOK_IS_SILENT => {
             Gate::Shut(Reason::OperatorNotFound { checked })
         }
         (None | Some(_), _) => Gate::Open,
+    }
+}
+
+/// Returns the gate that is open if no operator is running, before acts for which a run does not scale it.
+pub(super) fn is_away_by_hand(seen: &Observation) -> Gate {
+    match is_away(seen) {
+        Gate::Shut(Reason::OperatorRuns { name, ends, .. }) => {
+            Gate::Shut(Reason::OperatorRuns { name, by_hand: true, ends })
+        }
+        gate @ (Gate::Open | Gate::Shut(_) | Gate::Unknown(_)) => gate,
     }
 }
 

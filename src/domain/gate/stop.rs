@@ -124,7 +124,7 @@ pub fn before_any_restart(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_none_or(|slot| !slot.is_down_and_out());
     let rolling = seen.kube.daemons.iter().find(|(osd, daemon)| !daemon.rolled_out && may_serve(osd));
     first_not_open([
-        rook::is_away(seen),
+        rook::is_away_by_hand(seen),
         before_any_stop(our_fence, seen),
         rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::RolloutInProgress { osd: *osd })),
     ])

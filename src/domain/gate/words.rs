@@ -178,13 +178,19 @@ impl fmt::Display for Reason {
                  NAMESPACE get jobs -l app=rook-ceph-osd-prepare. If it never gets one: {}",
                 scale_operator(name, 0)
             ),
-            Self::OperatorRuns { name, ends: true } => write!(
+            Self::OperatorRuns { name, ends: true, .. } => write!(
                 f,
                 "Rook's operator {name} is scaled to 0, but its pod has not ended. See: kubectl -n {} get pods -l \
                  app=rook-ceph-operator",
                 name.split_once('/').unwrap_or_default().0
             ),
-            Self::OperatorRuns { name, ends: false } => write!(
+            Self::OperatorRuns { name, by_hand: true, ends: false } => write!(
+                f,
+                "Rook's operator {name} is running and must be stopped while new OSDs are created, or OSDs are restarted for \
+                 taints. Scale it down meanwhile: {}",
+                scale_operator(name, 0)
+            ),
+            Self::OperatorRuns { name, by_hand: false, ends: false } => write!(
                 f,
                 "Rook's operator {name} is running and must be stopped during the migration. Use --scale-operator (value \
                  run.scaleOperator), or scale it down yourself: {}",
