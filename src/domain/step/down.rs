@@ -153,10 +153,10 @@ impl Step<'_> {
         }
     }
 
-    /// Returns a wait for some time after a reverted stop.
+    /// Returns a wait for some time after a reverted stop, until a gate blocks the next one.
     pub(super) fn rests_after_revert(&self) -> Option<Wait> {
         let record = self.record;
-        let why = record.stop_reverted.clone()?;
+        let why = record.stop_reverted.clone().filter(|_| record.blocked_since.is_none())?;
         let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);
         let reason = Reason::StopReverted { why, until };
         (self.view.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
@@ -387,7 +387,7 @@ impl Step<'_> {
         }
         self.save(Saving::RevertStop { why: why.clone() }, |record| {
             record.restarts += 1;
-            record.stop_reverted = Some(why);
+            (record.stop_reverted, record.blocked_since) = (Some(why), None);
         })
     }
 

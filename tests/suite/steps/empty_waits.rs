@@ -71,9 +71,13 @@ fn empty_osd_whose_stop_was_reverted_is_given_up_in_time() {
         w.record(OSD).saved_at = Some(w.seen.at);
     });
     let blocked = reverted.minutes_later(60).saved("blocked");
-    // It rests after each save, and stays blocked meanwhile.
-    check!(blocked.clone().minutes_later(1).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(blocked.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { .. }));
+    // The pause after the revert is over.
+    for minutes in [1, 14] {
+        check!(
+            blocked.clone().minutes_later(minutes).plan(),
+            Next::Wait(Wait::Gate { reason: Reason::NodeCordoned { .. }, .. })
+        );
+    }
     assert_eq!(word(&blocked.minutes_later(15).plan()), Some("not-emptied"));
 }
 

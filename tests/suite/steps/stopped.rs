@@ -108,6 +108,18 @@ fn reverted_stop_is_intended_again_before_it_is_repeated() {
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
 }
 
+/// Checks that the pause after a reverted stop ends with the first gate, whose reason is then reported.
+#[test]
+fn gate_after_a_reverted_stop_is_reported_and_not_the_pause() {
+    let world = stopped_in_vain(World::intended(OSD)).minutes_later(2).with(|w| {
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    let world = world.saved("blocked");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Full { .. }, .. }));
+    let open = world.minutes_later(1).with(|w| w.seen.ceph.health.clear());
+    assert_eq!(word(&open.plan()), Some("stop"));
+}
+
 #[test]
 fn osd_with_two_reverted_stops_is_quarantined_and_flags_unset() {
     let once = stopped_in_vain(World::intended(OSD)).minutes_later(2).saved("stop");
