@@ -78,7 +78,7 @@ fn of_kube(act: &KubeAct) -> String {
         KubeAct::Fence { value, .. } => {
             format!("set the fence on the CephCluster (do-not-reconcile={value})")
         }
-        KubeAct::Unfence { .. } => "removed the fence from the CephCluster; Rook reconciles again".to_owned(),
+        KubeAct::Unfence { .. } => "removed the fence from the CephCluster".to_owned(),
         KubeAct::ScaleOperator { name, replicas: 0, .. } => {
             format!("scaled Rook's operator {name} to 0 during the migration")
         }

@@ -110,11 +110,20 @@ fn recorded(record: &Record) -> String {
     }
 }
 
+fn withdrawn(record: Option<&Record>) -> &'static str {
+    match record {
+        Some(record) if record.is_of_dead() => "record withdrawn",
+        Some(record) if record.is_marked_out() => "record withdrawn; the OSD serves, and its data moves back",
+        Some(record) if !record.is_new() => "record withdrawn; the OSD is as before",
+        Some(_) | None => "record withdrawn; nothing was changed",
+    }
+}
+
 #[expect(clippy::too_many_lines, reason = "one sentence for each save")]
 fn what(why: &Saving, record: Option<&Record>) -> String {
     let text = match why {
         Saving::Record => "migration started",
-        Saving::Withdrawn => "record withdrawn; nothing was changed",
+        Saving::Withdrawn => withdrawn(record),
         Saving::NotAdmitted { why } => {
             return format!(
                 "skipped and unchanged: the API server does not admit its new Deployment, or its stop: {why}"
@@ -154,12 +163,9 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         },
         Saving::Stop => match record {
             Some(record) => {
-                return format!(
-                    "all PGs are active+clean and ok-to-stop agrees; its {} PGs are recorded",
-                    record.pgs.len()
-                );
+                return format!("all gates of its stop are open; its {} PGs are recorded", record.pgs.len());
             }
-            None => "all PGs are active+clean and ok-to-stop agrees",
+            None => "all gates of its stop are open",
         },
         Saving::PgsGone { pgs } if pgs.is_empty() => "pools have fewer PGs than before the stop",
         Saving::PgsGone { pgs } => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use osd_migrate::domain::ledger::Strategy;
 use osd_migrate::domain::removal::{DiskAfter, Removal};
+use osd_migrate::report::Event;
 
 use super::removal::{dropped, proven, requested, set_weight};
 use super::*;
@@ -39,6 +40,21 @@ fn osd_of_a_node_whose_disk_is_selected_names_the_node_to_mark() {
         };
         assert!(why.contains(marks), "{why}");
     }
+}
+
+#[test]
+fn withdrawn_record_says_whether_data_moves_back() {
+    let text = |world: World| match &world.with(|w| w.seen.kube.requests.removals.clear()).plan() {
+        Next::Save { why: why @ Saving::Withdrawn, osd, ledger } => {
+            Event::Saved { osd: *osd, why, ledger }.to_string()
+        }
+        next => panic!("{next:?}"),
+    };
+    assert!(text(proven(DiskAfter::Wipe)).contains("the OSD is as before"));
+    let dropped = dropped(DiskAfter::Wipe);
+    let former = dropped.ledger.records[&OSD].crush.weight;
+    let restored = dropped.with(|w| w.slot(OSD).crush.as_mut().unwrap().weight = former);
+    assert!(text(restored).contains("its data moves back"));
 }
 
 #[test]
