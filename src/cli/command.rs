@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, Subcommand, value_parser};
+use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::examples;
 use super::look::{PlanArgs, RehearseArgs, ReportArgs, StatusArgs};
+use super::number::number;
 use super::remove::{KeepArgs, RemoveArgs};
 use super::run::{NewArgs, RunArgs};
 use super::telemetry::TelemetryArgs;
@@ -69,7 +70,7 @@ pub struct Cli {
         env = "OSD_MIGRATE_CEPH_TIMEOUT",
         value_name = "SECONDS",
         default_value_t = 30,
-        value_parser = value_parser!(u64).range(1..=600),
+        value_parser = number(1..=600_u64, "seconds"),
         help_heading = CLUSTER,
         hide_short_help = true
     )]

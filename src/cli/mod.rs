@@ -10,6 +10,7 @@
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 //! | `parse` | from the words of the command line to the arguments |
 //! | `near` | tips for mistyped words |
+//! | `number` | numbers within a range |
 //! | `examples` | examples below the help |
 //! | `complete` | completion of shells and of kubectl |
 
@@ -19,6 +20,7 @@ mod examples;
 mod forward;
 mod look;
 mod near;
+mod number;
 mod parse;
 mod remove;
 mod run;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 
+use super::number::number;
 use crate::domain::approval::{Approval, PlanHash};
 use crate::domain::in_parallel::InParallel;
 use crate::domain::osd::{OsdId, OsdRange};
@@ -105,7 +106,7 @@ pub struct RunArgs {
     pub remove_out: bool,
     /// Minutes for which an OSD must have been down before --remove-out removes it.
     #[arg(long, value_name = "MINUTES", default_value_t = 60, hide_short_help = true)]
-    #[arg(value_parser = value_parser!(u32).range(10..=43200))]
+    #[arg(value_parser = number(10..=43200_u32, "minutes"))]
     pub remove_out_after: u32,
     /// Show the migration in the status of the CephCluster.
     ///
@@ -172,7 +173,7 @@ pub struct LimitArgs {
     /// Number of OSDs that may fail after their stop before the run ends.
     ///
     /// OSDs that fail before their stop are skipped and reported.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = number(0..=100_u32, "OSDs"))]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub failure_limit: u32,
     /// Time for the daemon of a new OSD to come up.
@@ -264,7 +265,7 @@ pub struct NewArgs {
     #[arg(long, value_name = "ZONE", default_value = "UTC", hide_short_help = true)]
     pub time_zone: Zone,
     /// Number of new OSDs that may be created in parallel on one host.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u32).range(1..=16))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = number(1..=16_u32, "OSDs"))]
     #[arg(hide_short_help = true)]
     pub at_once: u32,
     /// Create the Job, and return at once.

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use super::number::number;
+
 /// Heading of these options.
 const HEADING: &str = "Logs and metrics";
 
@@ -30,7 +32,7 @@ pub struct TelemetryArgs {
         global = true,
         env = "OSD_MIGRATE_METRICS_PORT",
         value_name = "PORT",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = number(1..=u16::MAX, "(a TCP port)"),
         help_heading = HEADING,
         hide_short_help = true
     )]
