@@ -68,6 +68,7 @@ struct Row {
     was: String,
     is: String,
     device: String,
+    is_gone: bool,
     new_fsid: bool,
     place: bool,
     weight: bool,
@@ -90,6 +91,7 @@ fn rows(rehearsal: &Rehearsal) -> Vec<Row> {
             was: layout(before.get(osd), was),
             is: is.map_or_else(|| "gone".to_owned(), |slot| layout(after.get(osd), slot)),
             device: device(&rehearsal.before, was),
+            is_gone: is.is_none(),
             new_fsid: is.and_then(|slot| slot.fsid) != was.fsid,
             place: item_is.as_ref().map(|item| &item.location)
                 == item_was.as_ref().map(|item| &item.location),
@@ -117,6 +119,11 @@ fn device(world: &World, slot: &Slot) -> String {
 fn table(rehearsal: &Rehearsal) -> Rows {
     let mut table = Rows::new(&["OSD", "HOST", "WAS", "IS", "DEVICE", "FSID", "PLACE", "WEIGHT", "REWEIGHT"]);
     let same = |same: bool| if same { "same" } else { "OTHER" }.to_owned();
+    let fsid = |is_gone: bool, is_new: bool| match (is_gone, is_new) {
+        (true, _) => "-",
+        (false, true) => "new",
+        (false, false) => "same",
+    };
     for row in rows(rehearsal) {
         table.add([
             row.osd.to_string(),
@@ -124,7 +131,7 @@ fn table(rehearsal: &Rehearsal) -> Rows {
             row.was,
             row.is,
             row.device,
-            if row.new_fsid { "new" } else { "same" }.to_owned(),
+            fsid(row.is_gone, row.new_fsid).to_owned(),
             same(row.place),
             same(row.weight),
             same(row.reweight),

@@ -51,6 +51,8 @@ fn rehearsal_faults_all_strike_and_end_in_finish_or_halt() {
         assert_eq!(rehearsal.struck, [format!("{name}@osd.2")], "{name} found no occasion");
         let text = rehearse::text(&rehearsal, Detail::All, Width::Unknown);
         assert!(!text.contains("did not stop it"), "{name}: {text}");
+        let row = text.lines().find(|line| line.starts_with(" osd.2 ")).unwrap();
+        assert_eq!(row.contains(" new "), !row.contains(" gone "), "{name}: {row}");
         match name {
             "swapped-disk" | "purged" => {
                 assert!(matches!(&rehearsal.end, Some(Ok(End::Halted(_)))), "{name}: {text}");
