@@ -93,11 +93,18 @@ fn sentence(help: &str) -> String {
 fn choices(arg: &Arg) -> String {
     let values = arg.get_possible_values();
     let is_switch = !arg.get_action().takes_values();
+    if is_switch || values.is_empty() {
+        return String::new();
+    }
+    if values.iter().all(|value| value.get_help().is_none()) {
+        let names: Vec<_> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
+        return format!("One of {}.", names.join(", "));
+    }
     let choice = |value: &clap::builder::PossibleValue| {
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();
         format!("`{}`: {}", value.get_name(), sentence(&help))
     };
-    if is_switch { String::new() } else { values.iter().map(choice).collect::<Vec<_>>().join(" ") }
+    values.iter().map(choice).collect::<Vec<_>>().join(" ")
 }
 
 fn defaults(arg: &Arg) -> String {
