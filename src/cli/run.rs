@@ -81,7 +81,7 @@ pub struct RunArgs {
     /// that move to another disk are migrated one after the other.
     #[arg(long, value_name = "NUMBER|PERCENT%", default_value_t = IN_PARALLEL, hide_short_help = true)]
     pub in_parallel: InParallel,
-    /// Start no other OSD while the OSDs need longer to commit a write, such as 50ms.
+    /// Begin with no other OSD while the OSDs need longer to commit a write, such as 50ms.
     ///
     /// Compared is the median of the OSDs that write (ceph osd perf). An OSD in progress is finished whatever
     /// clients notice.
@@ -252,7 +252,7 @@ pub struct NewArgs {
     /// that plan holds.
     #[arg(long, value_name = "HASH")]
     pub approve: Option<PlanHash>,
-    /// Start OSDs only at these times, daily or on weekdays: "Mon-Fri 22:00-05:00".
+    /// Begin with OSDs only at these times, daily or on weekdays: "Mon-Fri 22:00-05:00".
     ///
     /// Other examples: 22:00-05:00, "Sat,Sun 00:00-24:00". Repeat the option, or separate windows by commas.
     /// A window over midnight belongs to the weekday on which it begins. An OSD that was stopped within the

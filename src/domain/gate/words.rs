@@ -307,8 +307,8 @@ impl fmt::Display for Reason {
             }
             Self::CommitLatency { median, limit } => write!(
                 f,
-                "the OSDs need {} to commit a write (median), and the limit is {}: no other OSD is started until they \
-                 need less. See: ceph osd perf. To start it at once: run without --max-commit-latency",
+                "the OSDs need {} to commit a write (median), and the limit is {}: the run begins with no other OSD \
+                 until they need less. See: ceph osd perf. To begin at once: run without --max-commit-latency",
                 milliseconds(*median),
                 milliseconds(*limit)
             ),
