@@ -198,6 +198,14 @@ mod tests {
         assert!(needs_only_confirmation(&summary(), true, true), "a schedule started it");
         assert!(!needs_only_confirmation(&summary(), true, false));
         assert_eq!(exit(summary(), &Policy::default()), Exit::Refused);
+        // Neither a missing OSD nor a removal waits for the confirmation (docs/reference/exit-codes.md).
+        let unmatched = Summary { unmatched: ["osd.99 does not exist".to_owned()].into(), ..summary() };
+        let (osd, refused) = (OsdId(5), vec![(OsdId(5), "WHY".to_owned())]);
+        let unremoved = Summary { unremoved: [osd].into(), refused, ..summary() };
+        for (summary, code) in [(unmatched, Exit::Refused), (unremoved, Exit::SomeNotMigrated)] {
+            assert!(!needs_only_confirmation(&summary, false, true));
+            assert_eq!(exit(summary, &Policy::default()), code);
+        }
         // A failure takes precedence, as with a cancel.
         let failed = Summary { quarantined: vec![(OsdId(3), "WHY".to_owned())], ..summary() };
         assert!(!needs_only_confirmation(&failed, false, false));
