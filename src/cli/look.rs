@@ -56,7 +56,8 @@ pub struct PlanArgs {
     ///
     /// Shows the PGs and bytes that would move, the expected time, and whether there is space for them.
     /// The forecast is computed by Ceph's own program for the CRUSH weight 0. Nothing is changed. The exit
-    /// code is 3 if a PG finds too few OSDs, or an OSD would be too full.
+    /// code is 3 if a PG finds too few OSDs, if an OSD would be too full, or if that is not known now: the
+    /// code below the table says which.
     #[arg(long, value_delimiter = ',', value_name = "OSD", conflicts_with = "inventory")]
     #[arg(hide_short_help = true)]
     pub remove: Vec<OsdRange>,

@@ -113,7 +113,10 @@ pub(crate) fn reasons() -> Vec<Reason> {
         },
         Reason::Paused { since },
         Reason::Cancelled { since },
-        Reason::OutsideWindow { windows: "22:00-05:00".parse().unwrap(), opens_at: since },
+        Reason::OutsideWindow {
+            windows: "22:00-05:00".parse().unwrap(),
+            opens_at: "2026-09-21T22:00:00Z".parse().ok(),
+        },
         Reason::CommitLatency { median: Duration::from_millis(63), limit: Duration::from_millis(50) },
         Reason::CommitLatencyUnknown { osd },
         Reason::FailureLimit { quarantined: BTreeSet::from([OsdId(3), osd]) },
