@@ -88,6 +88,10 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     let (mut slots, mut pools) = (map.slots.clone(), map.pools.clone());
     for (osd, slot) in &mut slots {
         slot.crush = crush.items.get(osd).cloned();
+        if let Some(item) = &slot.crush {
+            slot.nodown = map.group_flags.set_on("nodown", item).or(slot.nodown.take());
+            slot.noup = map.group_flags.set_on("noup", item).or(slot.noup.take());
+        }
         slot.metadata = metadata.remove(osd);
         slot.used_bytes = used.get(osd).map(|usage| usage.bytes);
         slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
@@ -171,6 +175,7 @@ fn explained(objects: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ceph::group_flags::GroupFlags;
     use crate::ceph::{osd_dump, pg_dump, samples};
 
     fn parsed(used: BTreeMap<OsdId, u64>, pgs: BTreeMap<PgId, Pg>) -> Parsed {
@@ -216,6 +221,25 @@ mod tests {
         assert!(slot.metadata.as_ref().unwrap().store.is_filestore());
         assert_eq!((slot.used_bytes, seen.slots[&OsdId(2)].used_bytes), (Some(4096), None));
         assert_eq!(seen.pools[&2].failure_domain, "host");
+    }
+
+    #[test]
+    fn flags_of_crush_nodes_and_device_classes_reach_their_osds() {
+        let flags = |name: &str| [(name.to_owned(), ["nodown".to_owned()].into())].into();
+        let join_with = |nodes, classes| {
+            let mut map = osd_dump::tests::fine();
+            map.group_flags = GroupFlags { nodes, classes };
+            map.slots.get_mut(&OsdId(0)).unwrap().nodown = Some("osd.0".to_owned());
+            join(Parsed { maps: maps(map), ..parsed(BTreeMap::new(), BTreeMap::new()) })
+        };
+        let of = |seen: &observation::Ceph, osd| seen.slots[&OsdId(osd)].nodown.clone().unwrap_or_default();
+        let host = join_with(flags("h2"), BTreeMap::new());
+        assert_eq!([0, 1, 2].map(|osd| of(&host, osd)), ["osd.0", "h2", ""]);
+        let root = join_with(flags("default"), BTreeMap::new());
+        assert_eq!([0, 1].map(|osd| of(&root, osd)), ["default"; 2]);
+        let class = root.slots[&OsdId(1)].crush.as_ref().unwrap().device_class.clone().unwrap();
+        assert_eq!(of(&join_with(BTreeMap::new(), flags(&class)), 1), class);
+        assert!(root.slots.values().all(|slot| slot.noup.is_none()));
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! `ceph osd ok-to-stop`: whether PGs would stop serving if these OSDs stopped.
+//!
+//! A yes is not enough: from 20.2.2 on (since `osd ok-to-upgrade`), `DaemonServer::_check_offlines_pgs`
+//! counts a PG only if the last OSD of its acting set is one of those asked about. So the gate
+//! (`src/domain/gate/stop.rs`) and the act (`src/domain/expect.rs`) also count the PGs themselves.
 
 use std::collections::BTreeSet;
 

@@ -40,9 +40,13 @@ pub fn to_purge_misplaced(slot: &Slot, fsid: OsdFsid) -> bool {
     slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0) && slot.fsid == Some(fsid)
 }
 
-/// Returns whether the OSD may be stopped according to the latest answer of Ceph.
-pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
-    passes(Guard::OkToStop, verdict.ok)
+/// Returns an error with the number of PGs that would become unavailable if the OSD may not be stopped.
+///
+/// Ceph's latest answer counts, and the latest statistics: the answer alone leaves out PGs
+/// (`src/ceph/ok_to_stop.rs`).
+pub fn to_stop_by_ceph(osd: OsdId, verdict: &OkToStop, ceph: &Ceph) -> Result<(), u32> {
+    let bad_pgs = if verdict.ok { gate::unavailable_without(osd, ceph) } else { verdict.bad_pgs };
+    if passes(Guard::OkToStop, verdict.ok && bad_pgs == 0) { Ok(()) } else { Err(bad_pgs) }
 }
 
 /// Returns whether the OSD may be stopped: it is up, or dead, as at the decision, with the expected fsid.

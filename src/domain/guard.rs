@@ -73,7 +73,7 @@ guards! {
     AllClean,
     /// PGs that are not clean for lack of OSDs are allowed only if every OSD that is in is up.
     OnlyShortOfOsds,
-    /// Ceph answers `ok-to-stop`.
+    /// Ceph answers `ok-to-stop`, and its statistics agree.
     OkToStop,
     /// Without the OSD, one more loss is survivable.
     Redundancy,
@@ -107,7 +107,7 @@ guards! {
     EnoughSpace,
     /// No OSD is full or nearly full.
     NotFull,
-    /// No flag of the whole osdmap prevents the act.
+    /// No flag of the cluster, or of the OSD and the groups that contain it, prevents the act.
     NoFlag,
     /// No upgrade is in progress.
     NoUpgrade,
@@ -326,7 +326,7 @@ guards! {
     NooutHasAnEnd,
     /// A new daemon that does not come up in time is quarantined.
     StartHasALimit,
-    /// The stop of an OSD whose pod does not end is reverted after a limit.
+    /// The stop of an OSD whose pod does not end, or that counts as up without one, is reverted at a limit.
     StopHasALimit,
     /// The quota of a pool does not count as full.
     PoolQuotaIsNoFull,

@@ -14,6 +14,7 @@ use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
 use crate::domain::forecast::{Placement, Space};
+use crate::domain::gate::Reason;
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::observation::{Age, FailedActs};
@@ -144,13 +145,10 @@ impl Live {
     ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
-        if !expect::to_stop_by_ceph(&verdict) {
-            return Err(passing(format!(
-                "{osd} was not stopped: ceph osd ok-to-stop refuses: {} PGs would become unavailable",
-                verdict.bad_pgs
-            )));
-        }
         let seen = self.observe_ceph().await?;
+        if let Err(bad_pgs) = expect::to_stop_by_ceph(osd, &verdict, &seen) {
+            return Err(passing(format!("{osd} was not stopped: {}", Reason::NotOkToStop { bad_pgs })));
+        }
         if let Err(reason) = expect::precondition(precondition, &seen) {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
@@ -262,11 +260,8 @@ impl Live {
                 .map_err(|why| refused(why.to_string()))?;
             let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
             let verdict = self.reopen(verdict)?;
-            if !expect::to_stop_by_ceph(&verdict) {
-                let would =
-                    format!("ceph osd ok-to-stop refuses: {} PGs would become unavailable", verdict.bad_pgs);
-                return Err(refused(would));
-            }
+            expect::to_stop_by_ceph(osd, &verdict, &seen)
+                .map_err(|bad_pgs| refused(Reason::NotOkToStop { bad_pgs }.to_string()))?;
         }
         self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }

@@ -321,7 +321,8 @@ impl World {
         version: (&str, i64),
         precondition: &DataPrecondition,
     ) -> Done {
-        if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
+        let verdict = self.ok_to_stop(&BTreeSet::from([osd]));
+        if expect::to_stop_by_ceph(osd, &verdict, &self.ceph).is_err() {
             return refuse("ok-to-stop refuses");
         }
         self.still_allowed(Some(precondition))?;

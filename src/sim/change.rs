@@ -29,11 +29,13 @@ impl World {
             let up = self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
             let is_powered = daemon.node.as_ref().is_none_or(|node| self.has_power(node));
             match (daemon.replicas, daemon.pods.is_empty()) {
-                (0, _) if up => found.push(Happening::GoesDown(*osd)),
+                (0, _) if up && !self.is_nodown(*osd) => found.push(Happening::GoesDown(*osd)),
                 (0, false) if is_powered => found.push(Happening::PodGone(*osd)),
                 (0, _) => {}
                 // A changed pod template: the old pod is gone, so its daemon stops.
-                (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
+                (_, true) if up && !daemon.rolled_out && !self.is_nodown(*osd) => {
+                    found.push(Happening::GoesDown(*osd));
+                }
                 (_, true) if self.is_portable(*osd) && self.node_for_pod(*osd).is_none() => {}
                 (_, true) if is_powered && self.tolerates(daemon) => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
@@ -45,8 +47,8 @@ impl World {
         found.extend(self.kube.rotating.iter().map(|osd| Happening::Pvc(PvcChange::RotationEnds(*osd))));
         found.extend(self.broken.iter().map(|osd| Happening::Recovers(*osd)));
         // A daemon whose Deployment is gone stops with it.
-        let orphans =
-            self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
+        let is_orphan = |osd: &OsdId| !self.kube.daemons.contains_key(osd) && !self.is_nodown(*osd);
+        let orphans = self.ceph.slots.iter().filter(|(osd, slot)| slot.up && is_orphan(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
         let lit = self.kube.nodes.keys().filter(|node| self.has_power(node));
         found.extend(lit.flat_map(|node| self.inventory_jobs_at_work(node)).map(Happening::InventoryJobEnds));

@@ -180,6 +180,20 @@ impl World {
         }
     }
 
+    /// Does `osd set-group nodown` and `osd unset-group nodown` for one OSD.
+    pub fn osd_nodown(&mut self, osd: OsdId, is_set: bool) {
+        if let Some(slot) = self.ceph.slots.get_mut(&osd) {
+            slot.nodown = is_set.then(|| osd.to_string());
+            self.next_epoch();
+        }
+    }
+
+    /// Returns whether the mons do not mark an OSD down (`OSDMonitor::can_mark_down`, 16.2.15).
+    pub(super) fn is_nodown(&self, osd: OsdId) -> bool {
+        let slot = self.ceph.slots.get(&osd);
+        self.ceph.flags.contains("nodown") || slot.is_some_and(|slot| slot.nodown.is_some())
+    }
+
     /// Does `osd set` or `osd unset` for one flag of the whole cluster.
     pub fn osd_set(&mut self, flag: &str, is_set: bool) {
         if is_set {
@@ -294,7 +308,13 @@ impl World {
     }
 
     /// Marks an OSD down: its daemon ended, or the mons receive nothing from it.
+    ///
+    /// Under `nodown` the mons acknowledge an OSD that announces its stop, and change nothing
+    /// (`OSDMonitor::preprocess_mark_me_down`, 16.2.15).
     pub fn osd_down(&mut self, osd: OsdId) {
+        if self.is_nodown(osd) {
+            return;
+        }
         let (epoch, at) = (self.next_epoch(), self.at);
         let is_new = self.marked_new.contains(&osd);
         if let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| slot.up) {
@@ -350,6 +370,8 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
         down_since: None,
         noout: false,
         noin: false,
+        nodown: None,
+        noup: None,
         auto_out: false,
         dmcrypt_key: false,
         crush: None,

@@ -182,7 +182,8 @@ impl World {
             return Err("it came up since it was observed".to_owned());
         }
         if is_up {
-            if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
+            let verdict = self.ok_to_stop(&BTreeSet::from([osd]));
+            if expect::to_stop_by_ceph(osd, &verdict, &self.ceph).is_err() {
                 return Err("ok-to-stop refuses".to_owned());
             }
             expect::precondition(&DataPrecondition::AllClean, &self.ceph)

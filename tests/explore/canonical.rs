@@ -207,6 +207,8 @@ impl Ranks {
             down_at,
             noout,
             noin,
+            nodown,
+            noup,
             auto_out,
             down_since,
             crush,
@@ -217,7 +219,7 @@ impl Ranks {
         (state, fsid, up, is_in, reweight, primary_affinity).hash(bytes);
         (self.rank(*up_from), self.rank(*down_at)).hash(bytes);
         down_since.filter(|_| !up).map(|at| passed(now, at)).hash(bytes);
-        (noout, noin, auto_out, crush, metadata, used_bytes, dmcrypt_key).hash(bytes);
+        (noout, noin, nodown, noup, auto_out, crush, metadata, used_bytes, dmcrypt_key).hash(bytes);
     }
 
     fn hash_pg(&self, pg: &Pg, bytes: &mut Bytes) {

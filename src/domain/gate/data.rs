@@ -145,7 +145,9 @@ pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
 fn leaves_redundancy(pool: &Pool) -> bool {
     let precondition = match pool.data_chunks {
         None => pool.size >= 3,
-        Some(data_chunks) => pool.size >= data_chunks.saturating_add(2),
+        Some(data_chunks) => {
+            pool.size >= data_chunks.saturating_add(2) && pool.any_losses.is_none_or(|losses| losses >= 2)
+        }
     };
     passes(Guard::Redundancy, precondition)
 }
@@ -182,14 +184,22 @@ pub fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> {
 /// OSDs.
 pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
     let mut found = BTreeMap::new();
-    for pg in ceph.pgs.values() {
-        let min_size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.min_size));
-        let serves_without_one = pg.state.contains("active") && pg.acting.len() as u64 > min_size;
-        if !serves_without_one {
-            pg.acting.iter().for_each(|osd| *found.entry(*osd).or_default() += 1);
-        }
+    for pg in ceph.pgs.values().filter(|pg| !serves_without_one(pg, ceph)) {
+        pg.acting.iter().for_each(|osd| *found.entry(*osd).or_default() += 1);
     }
     found
+}
+
+/// Returns the number of PGs that would stop serving without this OSD, as `unstoppable` computes it for all.
+pub fn unavailable_without(osd: OsdId, ceph: &Ceph) -> u32 {
+    let needs = |pg: &&Pg| pg.acting.contains(&osd) && !serves_without_one(pg, ceph);
+    u32::try_from(ceph.pgs.values().filter(needs).count()).unwrap_or(u32::MAX)
+}
+
+/// Returns whether a PG goes on serving if any one of its OSDs stops.
+fn serves_without_one(pg: &Pg, ceph: &Ceph) -> bool {
+    let min_size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.min_size));
+    pg.state.contains("active") && pg.acting.len() as u64 > min_size
 }
 
 /// Returns the PGs among these that no longer exist: their pool was deleted, or has fewer PGs now.

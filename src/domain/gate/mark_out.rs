@@ -6,7 +6,7 @@ use super::emptied::emptiable;
 use super::node::of_node_and_rook;
 use super::pvc::no_rotation;
 use super::stop::{around_any_stop, data_before_stop};
-use super::surroundings::{flag_in_the_way, not_ambiguous};
+use super::surroundings::{flag_in_the_way, flags_of, not_ambiguous};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
@@ -27,6 +27,7 @@ pub fn before_mark_out(
     first_not_open([
         around_any_stop(our_fence, seen),
         not_ambiguous(osd, seen),
+        flags_of(osd, seen),
         flag_in_the_way(&HOLDS_DATA, seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         of_node_and_rook(node, seen),

@@ -30,13 +30,13 @@ pub use clean::{
 };
 pub use data::{
     affected_by_boot, all_known, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums,
-    pgs_of, served, without_redundancy,
+    pgs_of, served, unavailable_without, without_redundancy,
 };
 pub use emptied::{emptiable, emptied, peering, safe_to_destroy};
 pub use latency::commit_latency;
 pub use mark_out::before_mark_out;
-pub use new::{before_adopt, before_new};
-pub use node::{node_answers, of_node, of_node_and_rook};
+pub use new::{before_adopt, before_new, of_node_for_new};
+pub use node::{node_answers, of_node};
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;
@@ -53,5 +53,5 @@ pub use stop::{
     admitted, after_stop, around_any_stop, before_any_restart, before_any_stop, before_restart, before_stop,
     before_this_stop, data_before_stop,
 };
-pub use surroundings::{flags, not_ambiguous, one_deployment};
+pub use surroundings::{flags, flags_of, may_come_up, not_ambiguous, one_deployment};
 pub use words::{first_names, names, retries};

@@ -5,7 +5,7 @@ use super::data::{fresh, none_recovers};
 use super::node::of_node_and_rook;
 use super::rook;
 use super::stop::mon_quorum;
-use super::surroundings::{flag_in_the_way, none_ambiguous, rook_and_release};
+use super::surroundings::{flag_in_the_way, may_come_up_on, none_ambiguous, rook_and_release};
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 
@@ -18,6 +18,7 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
     first_not_open([
         before_adopt(node, our_fence, seen),
         flag_in_the_way(&FLAGS_FOR_NEW, seen),
+        may_come_up_on(node, seen),
         fresh(|_| true, &seen.ceph),
         none_recovers(&seen.ceph),
     ])
@@ -36,6 +37,11 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         mon_quorum(seen),
         of_node_and_rook(node, seen),
     ])
+}
+
+/// Returns the gate of one node on which new OSDs are created: it is available, and they would come up.
+pub fn of_node_for_new(node: &NodeName, seen: &Observation) -> Gate {
+    first_not_open([of_node_and_rook(node, seen), may_come_up_on(node, seen)])
 }
 
 /// Flags that prevent a new OSD: it would not come up or not be marked in, or its data would not move to it.

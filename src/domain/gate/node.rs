@@ -11,7 +11,7 @@ pub fn of_node(node: &NodeName, seen: &Observation) -> Gate {
 }
 
 /// Returns the gate of one node: it is Ready and not cordoned, and Rook is not preparing OSDs there.
-pub fn of_node_and_rook(node: &NodeName, seen: &Observation) -> Gate {
+pub(super) fn of_node_and_rook(node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([of_node(node, seen), rook::prepares_none_on(Some(node), seen)])
 }
 

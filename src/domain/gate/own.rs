@@ -10,8 +10,8 @@ use super::emptied::emptied;
 use super::missing::lacks_only_theirs;
 use super::node::{node_answers, node_ready, not_cordoned};
 use super::pvc::no_rotation;
-use super::stop::ok_to_stop;
-use super::surroundings::not_ambiguous;
+use super::stop::answered_ok_to_stop;
+use super::surroundings::{flags_of, not_ambiguous};
 use super::{Reason, data, rook};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
@@ -96,6 +96,7 @@ impl<'a> Own<'a> {
         first_not_open([
             self.is_up(osd),
             not_ambiguous(osd, self.seen),
+            flags_of(osd, self.seen),
             not_cordoned(node, self.seen),
             rook::prepares_none_on(Some(node), self.seen),
             no_rotation(osd, self.seen),
@@ -114,6 +115,8 @@ impl<'a> Own<'a> {
         let but_for_data = first_not_open([
             // The stop of a dead OSD would wait for the pod, and other OSDs for the stop.
             if is_dead { node_answers(osd, self.seen) } else { self.is_up(osd) },
+            // A dead OSD is down already, and need not come up.
+            if is_dead { Gate::Open } else { flags_of(osd, self.seen) },
             not_ambiguous(osd, self.seen),
             rook::prepares_none_on(node, self.seen),
             self.no_agent(osd),
@@ -135,7 +138,7 @@ impl<'a> Own<'a> {
 
     /// Returns the OSD's gate combined with the answer of `osd ok-to-stop`.
     pub fn gate_asked(&self, osd: OsdId, node: &NodeName) -> Gate {
-        first_not_open([self.gate_predicted(osd, node), ok_to_stop(osd, self.seen)])
+        first_not_open([self.gate_predicted(osd, node), answered_ok_to_stop(osd, self.seen)])
     }
 
     fn no_agent(&self, osd: OsdId) -> Gate {

@@ -166,10 +166,12 @@ pub enum Reason {
         /// health code
         code: String,
     },
-    /// A flag of the whole osdmap prevents the act.
+    /// A flag of the osdmap prevents the act.
     Flag {
         /// flag as named by `ceph osd dump`
         flag: String,
+        /// OSD, CRUSH node or device class on which it is set; none if on the whole cluster
+        on: Option<String>,
     },
     /// The new OSD would be too small for the data of the old one.
     TooSmall {

@@ -7,7 +7,7 @@ use super::mark_out::HOLDS_DATA;
 use super::missing::none_missing;
 use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
-use super::surroundings::{flag_in_the_way, not_ambiguous, surroundings};
+use super::surroundings::{flag_in_the_way, flags_of, not_ambiguous, surroundings};
 use super::{Reason, rook};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
@@ -137,9 +137,11 @@ pub fn before_last_stop(
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
+    let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
     first_not_open([
         around_any_stop(our_fence, seen),
         not_ambiguous(osd, seen),
+        if is_up { flags_of(osd, seen) } else { Gate::Open },
         rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
         ok_to_stop(osd, seen),

@@ -2,13 +2,13 @@
 
 use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
-use super::data::{all_clean, clean_for, fresh, not_merging, redundancy, served};
+use super::data::{all_clean, clean_for, fresh, not_merging, redundancy, served, unavailable_without};
 use super::emptied::still_out;
 use super::missing::only_ours_missing;
 use super::node::{node_ready, of_node_and_rook};
 use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
-use super::surroundings::{ambiguous_osds_known, not_ambiguous, surroundings};
+use super::surroundings::{ambiguous_osds_known, flags_of, not_ambiguous, surroundings};
 use super::{Reason, pgs_of, rook};
 use crate::domain::ledger::Record;
 use crate::domain::observation::{Admission, Observation, OkToStop};
@@ -66,6 +66,7 @@ pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([
         not_ambiguous(osd, seen),
+        flags_of(osd, seen),
         of_node_and_rook(node, seen),
         no_rotation(osd, seen),
         ok_to_stop(osd, seen),
@@ -91,6 +92,7 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, beside: &Missing, se
         // OSD no PG is excused: all replicas must exist by statistics that know which OSDs are up.
         fresh(|pg| is_emptied || pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
+        if record.is_removal() { Gate::Open } else { flags_of(record.osd, seen) },
         rook::prepares_none_on(Some(&record.node), seen),
         if record.is_removal() { Gate::Open } else { node_ready(&record.node, seen) },
     ])
@@ -141,7 +143,21 @@ pub(super) fn mon_quorum(seen: &Observation) -> Gate {
     shut_if(seen.ceph.health.contains("MON_DOWN"), || Reason::MonDown)
 }
 
+/// Returns the gate that is open if Ceph answers that the OSD may be stopped, and its statistics agree.
+///
+/// From 20.2.2 on, the answer leaves out PGs (`src/ceph/ok_to_stop.rs`).
 pub(super) fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
+    match answered_ok_to_stop(osd, seen) {
+        Gate::Open => match unavailable_without(osd, &seen.ceph) {
+            0 => Gate::Open,
+            bad_pgs => Gate::Shut(Reason::NotOkToStop { bad_pgs }),
+        },
+        gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
+    }
+}
+
+/// Returns the gate that is open if Ceph answers that the OSD may be stopped.
+pub(super) fn answered_ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
     match seen.ceph.ok_to_stop.get(&BTreeSet::from([osd])) {
         Some(OkToStop { ok: true, .. }) => Gate::Open,
         Some(OkToStop { ok: false, bad_pgs }) => Gate::Shut(Reason::NotOkToStop { bad_pgs: *bad_pgs }),

@@ -4,7 +4,7 @@ use super::answer::{Gate, first_not_open, shut_if};
 use super::{Reason, rook};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::observation::{Ambiguity, Observation, Releases, Slot};
-use crate::domain::osd::OsdId;
+use crate::domain::osd::{NodeName, OsdId};
 
 /// Health codes that forbid giving up a replica, however clean the PGs are.
 ///
@@ -28,7 +28,42 @@ pub fn flags(seen: &Observation) -> Gate {
 
 pub(super) fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
     let flag = flags.iter().find(|flag| seen.ceph.flags.contains(**flag));
-    flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
+    flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned(), on: None }))
+}
+
+/// Returns the gate that is shut if `nodown` or `noup` is set on this OSD, a CRUSH node that contains it, or
+/// its device class.
+///
+/// The mons ask these flags like those of the cluster (`OSDMonitor::can_mark_down`, `can_mark_up`, 16.2.15).
+pub fn flags_of(osd: OsdId, seen: &Observation) -> Gate {
+    let nodown = seen.ceph.slots.get(&osd).and_then(|slot| slot.nodown.as_ref());
+    nodown.map_or_else(|| set_group("noup", noup_of(osd, seen)), |on| set_group("nodown", Some(on)))
+}
+
+/// Returns the gate that is shut if `noup` is set on the whole cluster, or on a group of OSDs with this one.
+pub fn may_come_up(osd: OsdId, seen: &Observation) -> Gate {
+    first_not_open([flag_in_the_way(&["noup"], seen), set_group("noup", noup_of(osd, seen))])
+}
+
+/// Returns the gate that is shut if `noup` is set on a CRUSH node that contains the OSDs of this node: a new
+/// OSD would not come up.
+pub(super) fn may_come_up_on(node: &NodeName, seen: &Observation) -> Gate {
+    let is_here =
+        |osd: &OsdId| seen.kube.daemons.get(osd).is_some_and(|daemon| daemon.node.as_ref() == Some(node));
+    let noup = seen.ceph.slots.iter().find_map(|(osd, slot)| {
+        let (on, item) = slot.noup.as_ref().zip(slot.crush.as_ref())?;
+        (is_here(osd) && item.location.values().any(|name| name == on)).then_some(on)
+    });
+    set_group("noup", noup)
+}
+
+fn noup_of(osd: OsdId, seen: &Observation) -> Option<&String> {
+    seen.ceph.slots.get(&osd).and_then(|slot| slot.noup.as_ref())
+}
+
+fn set_group(flag: &str, on: Option<&String>) -> Gate {
+    let reason = |on: &String| Reason::Flag { flag: flag.to_owned(), on: Some(on.clone()) };
+    on.map_or(Gate::Open, |on| Gate::Shut(reason(on)))
 }
 
 /// Returns the gate of everything around the PGs: Rook, space, flags, upgrades.

@@ -79,7 +79,11 @@ impl fmt::Display for Reason {
                 until.format("%H:%M:%SZ")
             ),
             Self::NotOkToStop { bad_pgs } => {
-                write!(f, "ceph osd ok-to-stop refuses: {bad_pgs} PGs would become unavailable")
+                write!(
+                    f,
+                    "it is not ok to stop the OSD: {bad_pgs} PGs would become unavailable. If min_size of their pool is \
+                     its size, have the OSD emptied first: run --empty all"
+                )
             }
             Self::NotAsked => f.write_str("ceph osd ok-to-stop has not answered yet"),
             Self::NoRedundancy { pool } => write!(
@@ -139,7 +143,11 @@ impl fmt::Display for Reason {
                 write!(f, "another replica of PG {pg} is missing too ({state}). See: ceph pg {pg} query")
             }
             Self::Full { code } => write!(f, "health warning {code} is raised. See: ceph health detail"),
-            Self::Flag { flag } => {
+            Self::Flag { flag, on: Some(on) } => write!(
+                f,
+                "the OSD flag {flag} is set on {on}. When its owner is done: ceph osd unset-group {flag} {on}"
+            ),
+            Self::Flag { flag, on: None } => {
                 // `ceph osd dump` shows the flag `pause` as two flags.
                 let set_as = if flag.starts_with("pause") { "pause" } else { flag };
                 write!(

@@ -122,6 +122,9 @@ pub struct Pool {
     pub min_size: u32,
     /// k of an erasure coded pool. None if replicated.
     pub data_chunks: Option<u32>,
+    /// Number of chunks that can be lost, whichever they are, if that is not `size` - k (LRC, SHEC), or not
+    /// known.
+    pub any_losses: Option<u32>,
     /// Bucket type over which the rule spreads replicas (`host`, `rack`, `osd`): `choose` or `chooseleaf`
     /// step of the rule.
     pub failure_domain: String,
@@ -166,6 +169,13 @@ pub struct Slot {
     pub noout: bool,
     /// Per-OSD flag `noin` is set.
     pub noin: bool,
+    /// CRUSH node, device class or OSD on which the flag `nodown` is set (`ceph osd set-group`): the mons do
+    /// not mark the OSD down.
+    ///
+    /// None if the flag is not set, or only on the whole cluster.
+    pub nodown: Option<String>,
+    /// CRUSH node, device class or OSD on which the flag `noup` is set: the mons do not mark the OSD up.
+    pub noup: Option<String>,
     /// The mons marked the OSD out after it was down for `mon_osd_down_out_interval` (state `autoout`).
     pub auto_out: bool,
     /// Place in CRUSH. None after a purge.

@@ -41,7 +41,7 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             return Some(record(available, view).unwrap_or(Next::Wait(Wait::FreshView)));
         };
         let node = available.node.clone();
-        if may_begin && gate::of_node_and_rook(&node, view.seen) != Gate::Open {
+        if may_begin && gate::of_node_for_new(&node, view.seen) != Gate::Open {
             is_node_away = true;
             let Some(waited) = waited else { return Some(save_waiting_for_node(Some(view.seen.at), view)) };
             if waited >= view.policy.limits.skip_after {

@@ -199,7 +199,7 @@ impl NodeProvisioner<'_> {
 
     /// Returns why nothing can be done on this node now, although other nodes can be worked on.
     fn unreachable(&self, node: &NodeName) -> Option<Reason> {
-        match gate::of_node_and_rook(node, self.view.seen) {
+        match gate::of_node_for_new(node, self.view.seen) {
             Gate::Open => None,
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
         }

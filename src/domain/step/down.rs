@@ -27,15 +27,6 @@ pub const UNKNOWN_MINUTES: i64 = 3;
 /// serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
 
-/// Limits of `noout` that the pod of a stopped OSD may take to end.
-///
-/// Ceph heals without the OSD after the first one, so nothing gets worse by waiting for a reboot of the node.
-const STOPS: i32 = 2;
-
-/// Minutes that the pod has at least: a pod that ends as it should has 30 s by default, and some a few
-/// minutes.
-const STOP_MINUTES: i64 = 10;
-
 /// Minutes that a gate may block an OSD between its intent and its stop.
 ///
 /// Then the preparations for the stop (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
@@ -293,53 +284,6 @@ impl Step<'_> {
         }))
     }
 
-    /// Reverts the stop if another client scaled up the Deployment, which still has osd-migrate's mark.
-    ///
-    /// Nothing is lost yet.
-    fn started_externally(&self) -> Option<Next> {
-        let daemon = self.view.daemon(self.record.osd)?;
-        let is_wanted_up = daemon.replicas > 0 && daemon.stopped_by.is_some();
-        (!passes(Guard::StaysStopped, !is_wanted_up)).then(|| self.revert_stop(&Reason::StartedExternally))
-    }
-
-    pub(super) fn stopping(&self) -> Next {
-        if let Some(next) = self.started_externally().or_else(|| self.give_up_stop()) {
-            return next;
-        }
-        // Under `nodown` the OSD never counts as down: its PGs would wait for a daemon that is gone.
-        match gate::flags(self.view.seen) {
-            Gate::Shut(reason) if !self.facts.pod => self.revert_stop(&reason),
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(self.wait_for_its_pod()),
-        }
-    }
-
-    /// Reverts the stop of an OSD whose pod does not end: its node is lost, or its daemon hangs.
-    ///
-    /// The other OSDs must not wait for it. It serves again as soon as a pod can start. A dead OSD is given
-    /// up for this run.
-    fn give_up_stop(&self) -> Option<Next> {
-        let limit = (self.view.policy.limits.noout * STOPS).max(TimeDelta::minutes(STOP_MINUTES));
-        // The pod may be that of a second Deployment.
-        let may_end = self.facts.pod && self.two_deployments().is_none();
-        let is_late = may_end && self.down_for() >= limit;
-        (!passes(Guard::StopHasALimit, !is_late)).then(|| {
-            let why = format!("its pod has not ended for {} minutes", self.down_for().num_minutes());
-            if self.facts.dead { self.not_emptied(&why) } else { self.revert_stop_because(why) }
-        })
-    }
-
-    /// Waits until the OSD is down and its pod gone; of a dead OSD, perhaps for what its node needs.
-    pub(super) fn wait_for_its_pod(&self) -> Wait {
-        let osd = self.record.osd;
-        if let Some(reason) = self.two_deployments() {
-            return Wait::Gate { osd, reason };
-        }
-        match gate::node_answers(osd, self.view.seen) {
-            Gate::Shut(reason) | Gate::Unknown(reason) if self.facts.dead => Wait::Gate { osd, reason },
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Wait::Down { osd },
-        }
-    }
-
     pub(super) fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
         if let Some(next) = self.started_externally() {
@@ -377,11 +321,11 @@ impl Step<'_> {
     /// Starts the OSD again.
     ///
     /// The revert is counted first and carried out then.
-    fn revert_stop(&self, reason: &Reason) -> Next {
+    pub(super) fn revert_stop(&self, reason: &Reason) -> Next {
         self.revert_stop_because(reason.to_string())
     }
 
-    fn revert_stop_because(&self, why: String) -> Next {
+    pub(super) fn revert_stop_because(&self, why: String) -> Next {
         if self.record.stop_reverted.is_some() {
             return self.restart();
         }

@@ -8,11 +8,11 @@
 //! | `proof` | the device holds the OSD of the record |
 //! | `emptying` | data that moves away before the stop |
 //! | `beside` | other OSDs of a batch |
-//! | `down` | until the old OSD is destroyed |
+//! | `down`, `stopping` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
 //! | `agents`, `lost_node` | node Jobs; a node that is lost |
-//! | `up` | from the new OSD to the closed record |
+//! | `up`, `late` | from the new OSD to the closed record |
 //! | `watch` | time-dependent steps of an OSD that is down |
 //! | `restore`, `upmaps` | the old OSD, the place in CRUSH, upmaps lost by a purge |
 //! | `deployment_by` | a Deployment that Rook creates |
@@ -31,6 +31,7 @@ mod directory;
 mod down;
 mod emptying;
 mod foreign;
+mod late;
 mod left;
 mod lost_node;
 mod marked_in;
@@ -41,6 +42,7 @@ mod protect;
 mod removal;
 mod restore;
 mod save;
+mod stopping;
 mod two_deployments;
 mod up;
 mod upmaps;

@@ -14,8 +14,8 @@ use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::{Daemon, Slot};
-use crate::domain::osd::{DeviceIdentity, Epoch, Kind, Mode, OsdFsid, OsdId, pvc};
+use crate::domain::observation::Slot;
+use crate::domain::osd::{DeviceIdentity, Epoch, Kind, Mode, OsdFsid, pvc};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::temporary::{drains, flags, marked_out};
 use crate::domain::{places, provision};
@@ -138,7 +138,7 @@ impl Step<'_> {
             return Next::Wait(Wait::FreshView);
         };
         if self.is_late_to_start() {
-            return self.quarantine(late(osd, daemon));
+            return self.quarantine(self.late(daemon));
         }
         if daemon.replicas == 0 {
             return Next::Wait(Wait::NotOurStop { osd });
@@ -165,7 +165,7 @@ impl Step<'_> {
                 daemon.name
             ));
         }
-        Next::Wait(Wait::Up { osd, trouble })
+        Next::Wait(Wait::Up { osd, trouble: trouble.or_else(|| self.kept_down()) })
     }
 
     pub(super) fn settling(&self) -> Next {
@@ -349,21 +349,6 @@ impl Step<'_> {
         (!passes(Guard::CleanedUpFirst, !exists))
             .then(|| Next::Do(Act::Kube(KubeAct::CleanUp { osd: record.osd, record: record.id.clone() })))
     }
-}
-
-/// Describes a daemon that does not come up in time.
-///
-/// If no pod can be created, the ReplicaSet has the events.
-pub(super) fn late(osd: OsdId, daemon: &Daemon) -> String {
-    let trouble = match (daemon.trouble(), daemon.replicas) {
-        (Some(trouble), _) => trouble,
-        (None, 0) => "its Deployment was scaled to 0".to_owned(),
-        (None, _) => "no reason is known".to_owned(),
-    };
-    format!(
-        "its daemon does not start: {trouble}. See: kubectl -n NAMESPACE describe replicasets,pods -l ceph-osd-id={}",
-        osd.0
-    )
 }
 
 /// Returns the path that the Deployment activates: the logical volume, the file, or the disk by a name that

@@ -6,7 +6,6 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
-use super::up::late;
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::temporary::{INTENT_MINUTES, flags};
@@ -53,7 +52,7 @@ impl Step<'_> {
         let osd = self.record.osd;
         let ours = self.record.stop_reverted.is_some();
         match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
-            Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
+            Some(daemon) if self.is_late_to_start() => self.quarantine(self.late(daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
             // A Stop of osd-migrate may still be on its way.
             None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {

@@ -183,6 +183,7 @@ impl Shape {
             size: shape.size,
             min_size: shape.min_size,
             data_chunks: shape.data_chunks,
+            any_losses: None,
             failure_domain: "host".to_owned(),
         };
         world.ceph.pools.insert(id, pool);
@@ -289,6 +290,8 @@ impl World {
                 down_since: None,
                 noout: false,
                 noin: false,
+                nodown: None,
+                noup: None,
                 auto_out: false,
                 dmcrypt_key: encrypted,
                 crush: Some(CrushItem {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use osd_migrate::domain::expect;
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::observation::OkToStop;
 use osd_migrate::domain::osd::{OsdId, PgId};
+use osd_migrate::domain::policy::Accepted;
 
 use super::ask::{WITH, WITHOUT, before, changed};
 use crate::support::build::{BY_HAND, POOL, World, node_of, pg_id, states};
@@ -111,6 +113,39 @@ fn ok_to_stop_is_required_for_exactly_this_set_of_osds() {
             [(BTreeSet::from([BY_HAND, OsdId(1)]), OkToStop { ok: true, bad_pgs: 0 })].into();
     };
     check!(changed(other_set), Gate::Unknown(Reason::NotAsked));
+}
+
+/// Checks that a yes of Ceph 20.2.2 and later is not enough.
+#[test]
+fn ok_to_stop_counts_pgs_that_the_answer_leaves_out() {
+    let world = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().min_size = 3);
+    let yes = &world.seen.ceph.ok_to_stop[&BTreeSet::from([BY_HAND])];
+    assert!(yes.ok);
+    let held = u32::try_from(gate::pgs_of(BY_HAND, &world.seen).len()).unwrap();
+    let node = node_of(BY_HAND);
+    for gate in [
+        before(&world),
+        gate::before_restart(BY_HAND, &node, None, &world.seen),
+        gate::before_last_stop(BY_HAND, &node, None, &Accepted::default(), &world.seen),
+    ] {
+        assert_eq!(gate, Gate::Shut(Reason::NotOkToStop { bad_pgs: held }));
+    }
+    assert_eq!(expect::to_stop_by_ceph(BY_HAND, yes, &world.seen.ceph), Err(held));
+    assert_eq!(expect::to_stop_by_ceph(BY_HAND, yes, &World::new().seen.ceph), Ok(()));
+    let no = OkToStop { ok: false, bad_pgs: 7 };
+    assert_eq!(expect::to_stop_by_ceph(BY_HAND, &no, &World::new().seen.ceph), Err(7));
+}
+
+#[test]
+fn pool_whose_code_survives_one_loss_only_shuts_the_gate() {
+    for (any_losses, open) in [(None, true), (Some(2), true), (Some(1), false), (Some(0), false)] {
+        let gate = changed(|w| {
+            let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
+            (pool.size, pool.data_chunks, pool.any_losses) = (8, Some(4), any_losses);
+        });
+        assert_eq!(gate == Gate::Open, open, "{any_losses:?}: {gate:?}");
+        assert!(open || matches!(gate, Gate::Shut(Reason::NoRedundancy { .. })), "{gate:?}");
+    }
 }
 
 #[test]

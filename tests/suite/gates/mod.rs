@@ -5,5 +5,6 @@ mod ask;
 mod before_stop;
 mod cluster;
 mod fresh;
+mod group_flags;
 mod own;
 mod rook;

@@ -63,6 +63,38 @@ fn osd_shown_up_by_nodown_is_restarted_when_its_pod_is_gone() {
 }
 
 #[test]
+fn osd_shown_up_by_nodown_of_its_host_is_restarted() {
+    let set = |w: &mut World| w.slot(OSD).nodown = Some("h1".to_owned());
+    check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
+    let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
+    check!(gone.plan(), Next::Save { why: Saving::RevertStop { why }, .. } if why.contains("unset-group nodown h1"));
+    check!(stop_reverted(&gone), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
+}
+
+#[test]
+fn noup_of_a_stopped_osd_reverts_its_stop_or_blocks_its_wipe() {
+    let set = |w: &mut World| w.slot(OSD).noup = Some("osd.0".to_owned());
+    check!(
+        stop_reverted(&World::stopped(OSD).with(set)),
+        Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. }))
+    );
+    check!(
+        World::destroyed(OSD).with(set).plan(),
+        Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { on: Some(on), .. }, .. }) if on == "osd.0"
+    );
+}
+
+/// Checks the stop of an OSD that something unknown keeps from being marked down.
+#[test]
+fn stop_is_reverted_if_the_osd_counts_as_up_without_a_pod() {
+    let gone = World::stopping(OSD).with(|w| w.daemon(OSD).pods.clear());
+    check!(gone.clone().minutes_later(2).plan(), Next::Wait(Wait::Down { osd: OSD }));
+    let late = gone.minutes_later(3);
+    check!(late.plan(), Next::Save { why: Saving::RevertStop { why }, .. } if why.contains("still counts it as up"));
+    check!(stop_reverted(&late), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
+}
+
+#[test]
 fn stopped_osd_that_is_no_longer_safe_is_restarted() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
     check!(stop_reverted(&world), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));

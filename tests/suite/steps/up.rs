@@ -115,6 +115,21 @@ fn new_daemon_without_a_pod_quarantines_with_the_refusal() {
 }
 
 #[test]
+fn new_daemon_that_does_not_come_up_names_the_flag_noup() {
+    let of_cluster: fn(&mut World) = |w| w.seen.ceph.flags = ["noup".to_owned()].into();
+    let of_host: fn(&mut World) = |w| w.slot(OSD).noup = Some("h1".to_owned());
+    for (set, unset) in [(of_cluster, "osd unset noup"), (of_host, "osd unset-group noup h1")] {
+        let world = World::deployed(OSD).with(set);
+        check!(world.plan(), Next::Wait(Wait::Up { trouble: Some(why), .. }) if why.contains(unset));
+        let late = world.minutes_later(16).with(|w| {
+            w.record(OSD).noout_lifted = true;
+            w.slot(OSD).noout = false;
+        });
+        assert!(quarantine(&late.plan()).is_some_and(|why| why.contains(unset)), "{:#?}", late.plan());
+    }
+}
+
+#[test]
 fn deployment_of_a_foreign_osd_quarantines_the_record() {
     for world in [World::prepared(OSD).saved("new"), World::deployed(OSD)] {
         let world = world.with(|w| w.daemon(OSD).fsid = Some(foreign()));

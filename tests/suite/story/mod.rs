@@ -12,6 +12,7 @@ mod directories;
 mod drains;
 mod emptied;
 mod freeze;
+mod group_flags;
 mod new_osds;
 mod new_pvcs;
 mod parallel;

@@ -88,6 +88,7 @@ pub(crate) fn observation() -> Observation {
                     size: 3,
                     min_size: 2,
                     data_chunks: None,
+                    any_losses: None,
                     failure_domain: "host".to_owned(),
                 },
             )]),

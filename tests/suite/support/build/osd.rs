@@ -56,6 +56,8 @@ pub(super) fn slot(osd: OsdId) -> Slot {
         down_since: None,
         noout: false,
         noin: false,
+        nodown: None,
+        noup: None,
         auto_out: false,
         crush: Some(CrushItem { location, weight: Weight::ONE, device_class: Some("hdd".to_owned()) }),
         metadata: Some(if osd == FILESTORE {
