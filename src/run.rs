@@ -178,6 +178,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
         let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = Some(Stopped::of(&ledger));
+        if let Some(halt) = plan::crash_loop_unseen(policy, &ledger) {
+            return Ok(self.halted_unseen(halt, stopped.as_deref().unwrap_or_default()).await);
+        }
         if may_wait && plan::crash_loop(policy, &ledger).is_none() {
             if let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
                 return self.carry_out(policy, (ledger, version), decided).await;
@@ -188,10 +191,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
             (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
             (Err(_), Some(halt)) => {
-                for one in Stopped::with_our_noout(stopped.as_deref().unwrap_or_default()) {
-                    self.let_ceph_heal(one).await;
-                }
-                Ok(self.halted(halt).await)
+                Ok(self.halted_unseen(halt, stopped.as_deref().unwrap_or_default()).await)
             }
             (Err(failure), None) => Err(RunError::Observe(failure)),
         }
@@ -319,6 +319,14 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Err(failure) => self.audience.written(entries, Err(failure)).await,
             }
         }
+    }
+
+    /// Halts without an observation, and lifts `noout` before: nothing else would.
+    async fn halted_unseen(&mut self, halt: Halt, stopped: &[Stopped]) -> Iteration {
+        for one in Stopped::with_our_noout(stopped) {
+            self.let_ceph_heal(one).await;
+        }
+        self.halted(halt).await
     }
 
     async fn halted(&mut self, halt: Halt) -> Iteration {

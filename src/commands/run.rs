@@ -9,6 +9,7 @@ use crate::commands::plan::planned;
 use crate::commands::pod::{environment, of_environment, own, patiently};
 use crate::commands::print::print;
 use crate::domain::history::ConfirmedBy;
+use crate::domain::plan::CRASH_LOOP;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, needs_only_confirmation, not_seen};
@@ -24,14 +25,18 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
         Ok(policy) => policy,
         Err(exit) => return exit,
     };
-    let mut live = Live::new(Arc::clone(&k8s), timeout);
-    // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
-    // left.
-    let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
-    let drift = planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1);
     let own = match patiently(async || own(&k8s).await).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
+    };
+    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
+    // left.
+    let drift = if prints_plan(own.failed_pods) {
+        let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
+        planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1)
+    } else {
+        Ok(Vec::new())
     };
     let only_new = policy.only_new;
     let policy = Policy { run: own.job_uid.clone(), failed_pods: own.failed_pods, ..policy };
@@ -85,6 +90,13 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     exit
 }
 
+/// Returns whether the run observes the cluster for its plan, before it knows whether it must halt.
+///
+/// After so many failed pods the observation may be what ends each of them.
+fn prints_plan(failed_pods: u32) -> bool {
+    failed_pods < CRASH_LOOP
+}
+
 /// Prints the plan at the start of a run.
 ///
 /// A log of JSON objects has it as one of them: stdout and stderr of a pod are one log.
@@ -93,5 +105,16 @@ fn print_at_start(plan: &str, format: LogFormat) {
         // A run does not end because of its output.
         LogFormat::Text => print(plan).unwrap_or(()),
         LogFormat::Json => tracing::info!(code = "plan", "{plan}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_is_not_printed_by_a_pod_that_may_have_to_halt() {
+        assert!(prints_plan(CRASH_LOOP - 1));
+        assert!(!prints_plan(CRASH_LOOP));
     }
 }

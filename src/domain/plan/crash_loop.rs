@@ -23,6 +23,14 @@ pub fn crash_loop(policy: &Policy, ledger: &Ledger) -> Option<Halt> {
     (starts >= CRASH_LOOP).then(|| Halt::CrashLoop { job: policy.run.clone(), starts })
 }
 
+/// Returns a halt if a pod that was to halt did not come so far, so that this one must not observe first.
+///
+/// The observation itself may end the pod: it needs more memory than the pod has, or it panics.
+pub fn crash_loop_unseen(policy: &Policy, ledger: &Ledger) -> Option<Halt> {
+    crash_loop(policy, ledger)
+        .filter(|halt| matches!(halt, Halt::CrashLoop { starts, .. } if *starts > CRASH_LOOP))
+}
+
 /// Records progress in the ledger.
 ///
 /// Each save is progress. So is less data left to recover than an earlier pod saw, which a pod records if it

@@ -55,7 +55,7 @@ mod wanted;
 
 pub use approved::{changed, line_of_osd, unmatched};
 pub use candidates::{candidates, first_to_be_emptied, refused};
-pub use crash_loop::{CRASH_LOOP, crash_loop};
+pub use crash_loop::{CRASH_LOOP, crash_loop, crash_loop_unseen};
 pub use database::of_each as databases;
 pub use directory::{inspected, of_each as directories};
 pub use directory_disk::Onto;

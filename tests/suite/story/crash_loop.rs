@@ -1,12 +1,19 @@
 //! Pods of a run that end repeatedly: after ten of them without progress, the run calls for a person.
 
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::ledger::Progress;
 use osd_migrate::domain::next::Halt;
-use osd_migrate::domain::plan::CRASH_LOOP;
+use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan::{CRASH_LOOP, Questions};
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::run::End;
+use osd_migrate::ports::{Cluster, Failure};
+use osd_migrate::run::{End, Ports};
+use osd_migrate::sim::ports::{Call, Runner, Side};
 
-use super::play::{Ended, Play};
+use super::play::{BY_HAND, Ended, Log, Play, ended};
 
 const JOB: &str = "uid-of-the-job";
 
@@ -47,4 +54,59 @@ fn crash_loop_of_nine_pods_resumes_and_progress_resets_it() {
     let other =
         Play { policy: Policy { run: "another".to_owned(), failed_pods: 3, ..Policy::default() }, ..play };
     assert_eq!(other.run(), Play::finished());
+}
+
+/// A cluster whose observation kills the pod, as one that needs more memory than the pod has.
+struct Killing(Runner);
+
+impl Cluster for Killing {
+    async fn observe(
+        &mut self,
+        _: &BTreeSet<OsdId>,
+        _: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        panic!("killed")
+    }
+
+    async fn ask_again(
+        &mut self,
+        _: Observation,
+        _: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Observation, Failure> {
+        panic!("killed")
+    }
+
+    async fn observe_partly(
+        &mut self,
+        _: &BTreeSet<OsdId>,
+        _: impl FnOnce(&Observation) -> Questions,
+    ) -> Result<Option<Observation>, Failure> {
+        panic!("killed")
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.0.act(act).await
+    }
+}
+
+#[test]
+fn crash_loop_of_pods_killed_by_their_observation_halts() {
+    let play = after(Play::new(), 0);
+    let stopped = |call: Call<'_>, side| {
+        matches!((call, side), (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Done))
+    };
+    assert_eq!(play.run_watched(Some(Box::new(move |call, side, _| stopped(call, side)))), None);
+    assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].noout);
+    // The pod that was to halt was killed before.
+    let play = after(play, CRASH_LOOP + 1);
+    let runner = Runner::new(&play.sim, None);
+    let mut ports = Ports {
+        cluster: Killing(runner.clone()),
+        store: runner.clone(),
+        lease: runner.clone(),
+        clock: runner,
+        audience: Log(std::rc::Rc::clone(&play.log)),
+    };
+    assert_eq!(ended(ports.run(&play.policy)), crash_loop(CRASH_LOOP + 1));
+    assert!(!play.sim.borrow().world.ceph.slots[&BY_HAND].noout, "Ceph heals without the stopped OSD");
 }
