@@ -100,10 +100,12 @@ fn finish(view: View<'_>, last: Next) -> Next {
         }
         (last, _) if !left.is_empty() => last,
         (last, Some(_)) if owner_fence::stands(view) && !view.policy.leaves => {
-            operator::restore(view).unwrap_or(last)
+            operator::restore_before(&last, view).unwrap_or(last)
         }
         (_, Some(value)) => fence::take_down(value, view),
-        (last, None) => operator::restore(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
+        (last, None) => {
+            operator::restore_before(&last, view).unwrap_or_else(|| with_operator_at_0(last, view.seen))
+        }
     }
 }
 

@@ -67,9 +67,19 @@ pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
     let is_long = last.is_none_or(|last| (view.seen.at - last).num_minutes() >= WAIT_MINUTES);
     let stays_away = !left_to_rook(view).is_empty();
     if is_wait && is_long && !stays_away && !view.ledger.records.values().any(needs_it_away) {
-        return restore(view).unwrap_or(next);
+        return restore_before(&next, view).unwrap_or(next);
     }
     next
+}
+
+/// Returns the next step to restore the operator before the run waits or ends; `None` if nothing is to be
+/// done.
+///
+/// The entry of an operator that another client scaled up stays during a wait: without it, the run would
+/// scale the operator down again after the wait.
+pub(crate) fn restore_before(next: &Next, view: View<'_>) -> Option<Next> {
+    let stays = matches!(next, Next::Wait(_)) && is_overridden(view);
+    if stays { None } else { restore(view) }
 }
 
 /// Returns whether the new OSD is up.
@@ -156,6 +166,21 @@ pub(crate) fn is_changed(view: View<'_>) -> bool {
     let is_saved = run.operator.is_some();
     let ours = |was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was, is_saved));
     was.is_some_and(ours)
+}
+
+/// Returns whether another client scaled the operator up after osd-migrate had scaled it to 0.
+///
+/// After a restore osd-migrate itself owns the replicas. One write since the entry was saved may be an edit
+/// that came before osd-migrate scaled the operator.
+fn is_overridden(view: View<'_>) -> bool {
+    let is_scaled_up = |was: &ScaledOperator, found: &Operator| {
+        found.replicas > 0
+            && is_it(found, was)
+            && found.generation > was.generation + 1
+            && !found.scaled_by_osd_migrate
+    };
+    let was = view.ledger.run.operator.as_ref();
+    was.zip(view.seen.kube.operator.as_ref()).is_some_and(|(was, found)| is_scaled_up(was, found))
 }
 
 /// Returns whether osd-migrate scaled the operator to 0, and no other client has scaled it since.

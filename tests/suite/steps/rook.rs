@@ -1,5 +1,6 @@
 //! Alongside a running Rook that can be fenced.
 
+use osd_migrate::domain::observation::{Control, ControlKind};
 use osd_migrate::domain::policy::DeploymentBy;
 use osd_migrate::domain::storage::Storage;
 use osd_migrate::report::Event;
@@ -303,6 +304,33 @@ fn operator_is_scaled_down_only_if_nothing_else_blocks_the_osd() {
     // The operator was scaled up externally after osd-migrate: the run does not scale it again.
     let fought = saved.with(|w| w.seen.kube.operator.as_mut().unwrap().generation = 7);
     assert!(runs(&fought.plan()));
+}
+
+#[test]
+fn operator_scaled_up_externally_is_not_scaled_down_later() {
+    let waits = |world: &World| {
+        let next = world.plan();
+        assert!(matches!(next, Next::Wait(Wait::Gate { .. })), "{next:?}");
+    };
+    let scaled_up = |by_osd_migrate: bool, generation: i64| {
+        with_an_old_rook().saved("operator-scaled").minutes_later(10).with(|w| {
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.generation, operator.scaled_by_osd_migrate) = (generation, by_osd_migrate);
+        })
+    };
+    let overridden = scaled_up(false, 7);
+    waits(&overridden);
+    // Nor after a pause, and not after a window.
+    waits(&overridden.with(|w| {
+        w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
+    }));
+    // The run itself restored the operator, or its Deployment was edited before it was scaled.
+    for restored in [scaled_up(true, 7), scaled_up(false, 6)] {
+        check!(restored.plan(), Next::Save { why: Saving::OperatorRestored, .. });
+    }
+    // The end of a run clears the entry.
+    let ended = scaled_up(false, 7).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
+    check!(ended.plan(), Next::Save { why: Saving::OperatorRestored, .. });
 }
 
 #[test]

@@ -59,3 +59,19 @@ fn deployment_left_to_an_operator_that_ends_is_rendered() {
     assert_migrated(&play);
     assert_eq!(created_by_osd_migrate(&play), (1, 1));
 }
+
+#[test]
+fn operator_scaled_up_externally_is_scaled_down_once() {
+    let policy = Policy { scales_operator: true, ..Policy::default() };
+    let play = Play::with_policy(example::with_old_rook(), policy, 1);
+    play.sim.borrow_mut().add_fault(Rc::new(|world, _| {
+        let is_at_0 = world.kube.running_operator().is_none();
+        if is_at_0 { vec![(TimeDelta::zero(), Happening::OperatorUp)] } else { Vec::new() }
+    }));
+    assert_eq!(play.run(), None, "it waits for a person");
+    let scales = |to: u32| {
+        let is = move |act: &Act| matches!(act, Act::Kube(KubeAct::ScaleOperator { replicas, .. }) if *replicas == to);
+        count(&play, is)
+    };
+    assert_eq!((scales(0), scales(1)), (1, 0), "{:?}", play.log.borrow());
+}
