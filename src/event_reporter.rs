@@ -100,21 +100,24 @@ impl EventReporter {
         self
     }
 
-    /// Ends the reports, after a run that ended by itself or by an error that needs a person.
-    ///
-    /// The last event of a run has its end, an error has none.
-    pub async fn end(&mut self, error: Option<&str>) {
+    /// Reports an end by an error that needs a person: the last event of a run has any other end.
+    pub async fn failed(&mut self, error: Option<&str>) {
+        let Some(error) = error else { return };
         let now = now();
-        if let Some(error) = error {
-            let text = self.k8s.names().complete(error);
-            self.store_status(Said::of(&Event::Blind(&text), &text, now, now)).await;
-            self.publish(&halted(&text), now).await;
-            // No event follows, and no run may follow for days.
-            if let Some(writer) = &mut self.cluster_status {
-                writer.restore(now).await;
-            }
+        let text = self.k8s.names().complete(error);
+        self.store_status(Said::of(&Event::Blind(&text), &text, now, now)).await;
+        self.publish(&halted(&text), now).await;
+        // No event follows, and no run may follow for days.
+        if let Some(writer) = &mut self.cluster_status {
+            writer.restore(now).await;
         }
-        self.telemetry.end(error, &self.progress, now).await;
+    }
+
+    /// Ends metrics and traces, after a run that ended by itself or by an error that needs a person.
+    ///
+    /// This may wait for a scrape, and writes nothing: the Lease is released before.
+    pub async fn end(&mut self, error: Option<&str>) {
+        self.telemetry.end(error, &self.progress, now()).await;
     }
 
     /// Returns whether migrations were confirmed at some time of this run, also in an earlier pod of it.
@@ -321,7 +324,7 @@ mod tests {
         let ends = async |k8s: Arc<K8s>| {
             EventReporter::new(k8s, None)
                 .with_cluster_status(true)
-                .end(Some("the ledger cannot be read"))
+                .failed(Some("the ledger cannot be read"))
                 .await;
         };
         play_shared(script, ends).await;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use crate::commands::pod::own;
+use crate::domain::next::FenceOutcome;
 use crate::domain::policy::{FenceCommand, Policy};
 use crate::event_reporter::EventReporter;
-use crate::exit::{Exit, ended, failed, not_seen};
+use crate::exit::{Exit, ended, failed, not_loaded, not_seen};
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
-use crate::ports::Clock;
+use crate::ports::{Clock, LedgerStore};
 use crate::run::{End, Ports};
 use crate::telemetry::RunTelemetry;
 
@@ -30,6 +31,16 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool, metric
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
+    let mut store = Ledgers::new(Arc::clone(&k8s));
+    if !remove {
+        let refused = match store.load().await {
+            Ok((ledger, _)) => FenceOutcome::refused_by(&ledger),
+            Err(error) => return not_loaded(&error),
+        };
+        if let Some(outcome) = refused {
+            return failed(&k8s.names().complete(&format!("{outcome} [{}]", outcome.code())), Exit::Refused);
+        }
+    }
     let until = WallClock.now() + ACKNOWLEDGED_WITHIN;
     let command = if remove { FenceCommand::Remove } else { FenceCommand::Set { until } };
     let policy = Policy {
@@ -44,7 +55,7 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool, metric
     let confirmation = k8s.confirmation(&own, None).await;
     let mut ports = Ports {
         cluster: Live::new(Arc::clone(&k8s), timeout).acting_as(Arc::clone(&own)),
-        store: Ledgers::new(Arc::clone(&k8s)),
+        store,
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
@@ -53,6 +64,7 @@ pub(super) async fn fence(k8s: Arc<K8s>, timeout: Duration, remove: bool, metric
     };
     let end = ports.run(&policy).await;
     if matches!(end, Ok(End::Finished(_))) {
+        ports.lease.release().await;
         ports.audience.end(None).await;
     }
     match end {

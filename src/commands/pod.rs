@@ -69,6 +69,7 @@ fn without_pod() -> Option<Own> {
         job_uid,
         scheduled: false,
         failed_pods: 0,
+        resumes: false,
         image,
         pull_policy: None,
         pull_secrets: Vec::new(),

@@ -8,6 +8,7 @@ use crate::commands::approve::approved;
 use crate::commands::plan::planned;
 use crate::commands::pod::{environment, of_environment, own, patiently};
 use crate::commands::print::print;
+use crate::domain::drift::Finding;
 use crate::domain::history::ConfirmedBy;
 use crate::domain::plan::CRASH_LOOP;
 use crate::domain::policy::Policy;
@@ -30,26 +31,18 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
         Err(failure) => return not_seen(&failure),
     };
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
-    // left.
-    let drift = if prints_plan(own.failed_pods) {
-        let planned = planned(&mut live, Arc::clone(&k8s), &policy, PlanOutput::Table, false).await;
-        planned.map(|(text, drift)| (print_at_start(&text, telemetry.log_format), drift).1)
-    } else {
-        Ok(Vec::new())
-    };
+    let drift = plan_at_start(&mut live, &k8s, (&policy, own.failed_pods), telemetry.log_format).await;
     let only_new = policy.only_new;
     let policy = Policy { run: own.job_uid.clone(), failed_pods: own.failed_pods, ..policy };
     // Without the former status, the progress begins again: nothing is decided by it.
-    let stored = k8s.read_status().await.ok().flatten();
-    let stored = stored.and_then(|text| serde_json::from_str(&text).ok());
+    let stored = k8s.read_status().await.ok().flatten().and_then(|text| serde_json::from_str(&text).ok());
     let by_plan = policy.approval.as_ref().map(|plan| ConfirmedBy::Plan(plan.hash.to_string()));
     let by_arguments = by_plan.or_else(|| policy.confirmed.then_some(ConfirmedBy::Flag));
     let confirmation = k8s.confirmation(&own, by_arguments).await;
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)).watching(),
         store: Ledgers::new(Arc::clone(&k8s)),
-        lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
+        lease: PodLease::new(Arc::clone(&k8s), Some(&own)).waiting(own.resumes),
         clock: WokenClock::new(&k8s),
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own))
             .continuing(stored, confirmation)
@@ -63,7 +56,7 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
                 .await,
             ),
     };
-    ports.audience.drift(&drift.unwrap_or_default()).await;
+    ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;
     let was_confirmed = ports.audience.was_confirmed();
     // At debug level only: the last visible line is the result of the run.
@@ -85,6 +78,8 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
     };
     // A pod that is to be tried again, or that leaves the work to another, does not end the run.
     if exit != Exit::TryAgain && !left_to_other {
+        ports.audience.failed(error.as_deref()).await;
+        ports.lease.release().await;
         ports.audience.end(error.as_deref()).await;
     }
     exit
@@ -95,6 +90,23 @@ pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy, teleme
 /// After so many failed pods the observation may be what ends each of them.
 fn prints_plan(failed_pods: u32) -> bool {
     failed_pods < CRASH_LOOP
+}
+
+/// Prints what the run would do, and returns the drift findings.
+///
+/// A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
+/// left.
+async fn plan_at_start(
+    live: &mut Live,
+    k8s: &Arc<K8s>,
+    (policy, failed_pods): (&Policy, u32),
+    format: LogFormat,
+) -> Vec<Finding> {
+    if !prints_plan(failed_pods) {
+        return Vec::new();
+    }
+    let planned = planned(live, Arc::clone(k8s), policy, PlanOutput::Table, false).await;
+    planned.map(|(text, drift)| (print_at_start(&text, format), drift).1).unwrap_or_default()
 }
 
 /// Prints the plan at the start of a run.

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::commands::{REMOVE_FENCE, RUN_AGAIN, scale_operator};
 use crate::domain::gate::{Reason, names};
+use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 
 /// Result of `fence`.
@@ -45,7 +46,7 @@ pub enum FenceOutcome {
         /// value of the label
         value: String,
     },
-    /// The fence stays: OSDs are in progress.
+    /// The fence is unchanged: OSDs are in progress.
     InProgress {
         /// OSDs in progress
         osds: BTreeSet<OsdId>,
@@ -58,6 +59,14 @@ pub enum FenceOutcome {
 }
 
 impl FenceOutcome {
+    /// Returns why the fence can't be set by this ledger, before anything is observed.
+    ///
+    /// A run completes the OSDs in progress. Its pod may be away for a moment, and must find the Lease.
+    pub fn refused_by(ledger: &Ledger) -> Option<Self> {
+        let osds: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
+        (!osds.is_empty()).then_some(Self::InProgress { osds })
+    }
+
     /// Returns the code: the anchor of the outcome in the reference of messages.
     pub fn code(&self) -> &'static str {
         self.into()
@@ -104,7 +113,7 @@ impl fmt::Display for FenceOutcome {
             ),
             Self::InProgress { osds } => write!(
                 f,
-                "the fence stays, because OSDs are in progress: {}. A run completes them: {RUN_AGAIN}",
+                "the fence is unchanged, because OSDs are in progress: {}. A run completes them: {RUN_AGAIN}",
                 names(osds)
             ),
             Self::ChangedByRook { osds } => write!(

@@ -40,7 +40,11 @@ pub(super) fn noted(next: Next, view: View<'_>) -> Next {
         |failed_pods, left_bytes| Progress { job: view.policy.run.clone(), failed_pods, left_bytes };
     match next {
         Next::Save { ledger: mut new, osd, why } => {
-            new.run.progress = (view.policy.failed_pods > 0).then(|| progress(view.policy.failed_pods, None));
+            // Without a failed pod there is nothing to note, and the entry of another Job, which may have
+            // pods again, stays.
+            if view.policy.failed_pods > 0 {
+                new.run.progress = Some(progress(view.policy.failed_pods, None));
+            }
             Next::Save { ledger: new, osd, why }
         }
         Next::Wait(Wait::ActiveClean { osd, bytes, .. }) => {

@@ -40,6 +40,7 @@ pub(crate) fn own() -> Own {
         job_uid: "j".to_owned(),
         scheduled: false,
         failed_pods: 0,
+        resumes: false,
         image: "osd-migrate:dev".to_owned(),
         pull_policy: Some("Always".to_owned()),
         pull_secrets: vec!["pull".to_owned()],

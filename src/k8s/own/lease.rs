@@ -157,8 +157,21 @@ impl K8s {
         self.take(lease, me, now).await.map(|()| true)
     }
 
-    /// Returns the runner that acquired the Lease last; none if no run ever started, or if another program
-    /// holds the Lease.
+    /// Releases the Lease if this process holds it: any runner may acquire it at once.
+    pub async fn release(&self, me: &Holder) -> Result<(), K8sError> {
+        let mut lease = self.kind::<Lease>().get(LEASE).await?;
+        match &mut lease.spec {
+            Some(spec) if spec.holder_identity == Some(me.identity()) => {
+                spec.holder_identity = Some(String::new());
+                // The version that was read is the precondition.
+                self.kind::<Lease>().replace(LEASE, &lease).await.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns the runner that acquired the Lease last; none if no run ever started, if the last one released
+    /// the Lease at its end, or if another program holds it.
     pub async fn runner(&self, now: DateTime<Utc>) -> Result<Option<Runner>, K8sError> {
         let lease = self.kind::<Lease>().get_opt(LEASE).await?;
         let holder = |lease: &Lease| Holder::parse(lease.spec.as_ref()?.holder_identity.as_ref()?);

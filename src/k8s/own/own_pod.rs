@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::client::time::from_jiff;
 use crate::k8s::names::{CHART, COMPONENT, INSTALL, MANAGED_BY, NAME, OURS, PREFIX, is_scheduled};
+
+/// Time after the start of a Job within which its first pod is created: the clocks of the controller and of
+/// the API server may differ by seconds. A Job that a quota delays counts as one that resumes, and waits.
+const FIRST_POD: TimeDelta = TimeDelta::minutes(1);
 
 /// Values that the downward API gives a pod about itself, by environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +58,9 @@ pub struct Own {
     pub scheduled: bool,
     /// Number of pods of the Job that failed before this one.
     pub failed_pods: u32,
+    /// Whether the Job had a pod before this one, which may have worked, so that the Job may not leave its
+    /// work to another one.
+    pub resumes: bool,
     /// Image of the init container: it contains our program, and nothing of Ceph.
     pub image: String,
     /// `imagePullPolicy` of that image: the pods of agents use the same image with the same policy.
@@ -118,6 +127,7 @@ impl K8s {
         Ok(Own {
             scheduled: job.as_ref().is_some_and(is_scheduled),
             failed_pods: job.as_ref().map_or(0, failed_pods),
+            resumes: job.as_ref().is_some_and(|job| resumes(job, &pod)),
             more: job.as_ref().map(More::of).unwrap_or_default(),
             ..own
         })
@@ -129,6 +139,17 @@ impl K8s {
 fn failed_pods(job: &Job) -> u32 {
     let failed = job.status.as_ref().and_then(|status| status.failed).unwrap_or_default();
     u32::try_from(failed).unwrap_or_default()
+}
+
+/// Returns whether the Job had another pod before.
+///
+/// A drained pod is no failed one, and its object is gone. The first pod of a Job is created when the Job
+/// starts.
+fn resumes(job: &Job, pod: &Pod) -> bool {
+    let started = job.status.as_ref().and_then(|status| from_jiff(status.start_time.as_ref()?.0));
+    let created = pod.metadata.creation_timestamp.as_ref().and_then(|time| from_jiff(time.0));
+    let is_later = started.zip(created).is_some_and(|(started, created)| created - started > FIRST_POD);
+    failed_pods(job) > 0 || is_later
 }
 
 fn own(pod: &Pod) -> Option<Own> {
@@ -145,6 +166,7 @@ fn own(pod: &Pod) -> Option<Own> {
         job_uid,
         scheduled: false,
         failed_pods: 0,
+        resumes: false,
         image: ours.image.clone()?,
         pull_policy: ours.image_pull_policy.clone(),
         pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
@@ -177,6 +199,20 @@ mod tests {
         let mut without = pod;
         without["spec"]["initContainers"][1]["name"] = json!("other");
         assert_eq!(own(&serde_json::from_value(without).unwrap()), None, "only the program's own image");
+    }
+
+    #[test]
+    fn job_resumes_with_a_pod_after_a_failed_or_drained_one() {
+        let resumes = |failed: i32, created: &str| {
+            let job =
+                json!({"metadata": {}, "status": {"failed": failed, "startTime": "2026-11-21T10:00:00Z"}});
+            let pod = json!({"metadata": {"creationTimestamp": created}});
+            resumes(&serde_json::from_value(job).unwrap(), &serde_json::from_value(pod).unwrap())
+        };
+        assert!(!resumes(0, "2026-11-21T10:00:02Z"));
+        assert!(resumes(1, "2026-11-21T10:00:20Z"));
+        assert!(resumes(0, "2026-11-21T10:04:00Z"), "a drained pod does not count as failed");
+        assert!(!super::resumes(&Job::default(), &Pod::default()));
     }
 
     #[test]

@@ -44,6 +44,22 @@ async fn lease_is_renewed_only_by_its_holder() {
     assert!(!play(script, async |k8s| k8s.renew(&me(), now).await).await.unwrap());
 }
 
+#[tokio::test]
+async fn lease_is_released_only_by_its_holder() {
+    let put = on(LEASE_PUT, 200, lease("", JUST_NOW)).with(|body| {
+        assert_eq!(body["spec"]["holderIdentity"], json!(""));
+        assert_eq!(body["metadata"]["resourceVersion"], json!("3"));
+    });
+    let script = vec![on(LEASE_GET, 200, lease("j/p/x/run", JUST_NOW)), put];
+    play(script, async |k8s| k8s.release(&me()).await).await.unwrap();
+    let script = vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW))];
+    play(script, async |k8s| k8s.release(&me()).await).await.unwrap();
+    // Another runner acquires it, although the pod may still wait for its last scrape.
+    let put = on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW));
+    let script = vec![on(LEASE_GET, 200, lease("", JUST_NOW)), put];
+    assert_eq!(acquire(script).await.unwrap(), LeaseOutcome::Mine);
+}
+
 const OTHER: &str = "other-job/old-pod/old-x/old";
 const LONG_AGO: &str = "2026-11-21T10:00:00.000000Z";
 const MINUTES_AGO: &str = "2026-11-21T10:03:00.000000Z";

@@ -342,7 +342,7 @@ def frozen_pod(world, osd):
     world.until("the new runner to wait for the old pod", 60, lambda: "waiting until pod " in world.log(third))
     gone = world.until("the old pod to be gone", 60, lambda: not world.get("pod", name) and time.monotonic())
     assert world.wait_for(third, 200) == ("Complete", 0), world.log(third)
-    # The Job of the suspended pod creates another pod, which finds that a runner is working, or that nothing is left to do.
+    # The Job of the suspended pod creates another pod, which waits for a runner at work, and finds nothing left to do.
     assert world.wait_for(first, 60) == ("Complete", 0), world.log(first)
     assert re.search(rf"osd\.{osd}: done: .* \[closing\]", world.log(third)), world.log(third)
     world.say(f"the new runner waited until the kubelet had removed {name} ({time.monotonic() - gone:.0f} s before its end), and finished")

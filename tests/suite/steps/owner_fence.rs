@@ -222,6 +222,9 @@ fn owners_fence_is_removed_unless_rook_would_change_osds() {
     let record = World::recorded(OSD).ledger.records;
     let in_progress = removing(in_force()).with(|w| w.ledger.records = record);
     assert_eq!(outcome(&in_progress), FenceOutcome::InProgress { osds: [OSD].into() });
+    let before = |world: &World| FenceOutcome::refused_by(&world.ledger);
+    assert_eq!(before(&in_progress), Some(FenceOutcome::InProgress { osds: [OSD].into() }), "nor set");
+    assert_eq!(before(&in_force()), None);
     let of_run = removing(alongside_rook()).with(|w| w.ledger.run.fence = Some("osd-migrate-x".to_owned()));
     assert_eq!(outcome(&of_run), FenceOutcome::OfRun { value: "osd-migrate-x".to_owned() });
 }

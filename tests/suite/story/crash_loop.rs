@@ -1,6 +1,7 @@
 //! Pods of a run that end repeatedly: after ten of them without progress, the run calls for a person.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::ledger::Progress;
@@ -11,7 +12,7 @@ use osd_migrate::domain::plan::{CRASH_LOOP, Questions};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::ports::{Cluster, Failure};
 use osd_migrate::run::{End, Ports};
-use osd_migrate::sim::ports::{Call, Runner, Side};
+use osd_migrate::sim::ports::{Call, Runner, Side, Watch};
 
 use super::play::{BY_HAND, Ended, Log, Play, ended};
 
@@ -56,6 +57,26 @@ fn crash_loop_of_nine_pods_resumes_and_progress_resets_it() {
     assert_eq!(other.run(), Play::finished());
 }
 
+/// Stops a run right after it stopped an OSD.
+fn killed_after_stop(play: &Play) {
+    let watch: Watch = Box::new(|call, side, _| {
+        matches!((call, side), (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Done))
+    });
+    assert_eq!(play.run_watched(Some(watch)), None);
+}
+
+#[test]
+fn crash_loop_count_outlives_a_run_of_another_job() {
+    let play = after(Play::new(), 7);
+    killed_after_stop(&play);
+    let noted = |play: &Play| play.sim.borrow().ledger().unwrap().run.progress;
+    let of_this = noted(&play);
+    assert_eq!(of_this, Some(Progress { job: JOB.to_owned(), failed_pods: 7, left_bytes: None }));
+    let other = Play { policy: Policy { run: "another".to_owned(), ..Policy::default() }, ..play };
+    assert_eq!(other.run(), Play::finished());
+    assert_eq!(noted(&other), of_this);
+}
+
 /// A cluster whose observation kills the pod, as one that needs more memory than the pod has.
 struct Killing(Runner);
 
@@ -92,10 +113,7 @@ impl Cluster for Killing {
 #[test]
 fn crash_loop_of_pods_killed_by_their_observation_halts() {
     let play = after(Play::new(), 0);
-    let stopped = |call: Call<'_>, side| {
-        matches!((call, side), (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Done))
-    };
-    assert_eq!(play.run_watched(Some(Box::new(move |call, side, _| stopped(call, side)))), None);
+    killed_after_stop(&play);
     assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].noout);
     // The pod that was to halt was killed before.
     let play = after(play, CRASH_LOOP + 1);
@@ -105,7 +123,7 @@ fn crash_loop_of_pods_killed_by_their_observation_halts() {
         store: runner.clone(),
         lease: runner.clone(),
         clock: runner,
-        audience: Log(std::rc::Rc::clone(&play.log)),
+        audience: Log(Rc::clone(&play.log)),
     };
     assert_eq!(ended(ports.run(&play.policy)), crash_loop(CRASH_LOOP + 1));
     assert!(!play.sim.borrow().world.ceph.slots[&BY_HAND].noout, "Ceph heals without the stopped OSD");
