@@ -160,9 +160,10 @@ fn one_unclean(pg: &PgId, state: String) -> Reason {
 
 /// Returns whether the reason may disappear without help.
 ///
-/// A dead OSD does not come back once Ceph has healed without it, and an admission policy does not change.
+/// A dead OSD does not come back once Ceph has healed without it, an admission policy does not change, and a
+/// run has waited for a Rook that hangs.
 pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
-    if matches!(reason, Reason::AdmissionRefused { .. }) {
+    if matches!(reason, Reason::AdmissionRefused { .. } | Reason::FenceNotAcknowledged { .. }) {
         return false;
     }
     if let Reason::Down { osd } = reason {

@@ -1,4 +1,4 @@
-//! OSDs that one run does not start again: their new Deployment is not admitted, or they can't be emptied.
+//! OSDs that one run does not start again: for example, they can't be emptied.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +25,8 @@ pub enum RefusedStep {
     Emptying,
     /// The OSD can't be removed.
     Removal,
+    /// Rook does not acknowledge the fence before the stop of the OSD.
+    Fence,
 }
 
 /// Refusal of one OSD.

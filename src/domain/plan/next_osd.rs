@@ -119,8 +119,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the gate of an OSD whose new Deployment the API server refused, or that can't be emptied: this
-    /// run does not start on the OSD again.
+    /// Returns the gate of an OSD that this run has given up before its stop: the run does not start on the
+    /// OSD again.
     fn refused(&self, osd: OsdId) -> Gate {
         let Some(refused) = self.view.ledger.refused(osd, &self.view.policy.run) else { return Gate::Open };
         let why = refused.why().to_owned();
@@ -128,6 +128,11 @@ impl Pass<'_> {
             RefusedStep::Admission => Gate::Shut(Reason::AdmissionRefused { osd, why }),
             RefusedStep::Removal => Gate::Shut(Reason::NotRemovable { osd, why }),
             RefusedStep::Emptying => Gate::Shut(Reason::CannotBeEmptied { osd, why }),
+            RefusedStep::Fence => {
+                let operator = self.view.seen.kube.operator.as_ref();
+                let name = operator.map_or(why, |operator| operator.name.clone());
+                Gate::Shut(Reason::FenceNotAcknowledged { name })
+            }
         }
         .guarded()
     }

@@ -133,7 +133,7 @@ impl Step<'_> {
         }
         let accepted = self.accepted();
         match gate::first_of([self.stop_gates(&accepted), admitted]) {
-            Gate::Open => self.stop_now(accepted),
+            Gate::Open => self.unless_rook_hangs(self.stop_now(accepted)),
             // The API server was asked about another OSD.
             Gate::Unknown(reason @ Reason::AdmissionUnknown { why: None, .. })
                 if self.record.stop_intended_at.is_none() =>

@@ -1,13 +1,25 @@
 //! Fence and flags while an OSD is down: set before each act, and again if another client removes them.
 
+use chrono::TimeDelta;
+
 use super::Step;
 use crate::domain::act::Act;
-use crate::domain::gate;
+use crate::domain::gate::{self, Reason};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::ledger::Record;
-use crate::domain::next::{Next, Saving};
+use crate::domain::ledger::{Record, RefusedStep};
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::{self, DaemonFact, Phase};
 use crate::domain::temporary::{fence, flags, operator, owner_fence};
+
+/// Minutes that Rook has to acknowledge the fence before a stop.
+///
+/// A reconcile in progress takes minutes. One that waits for an OSD gives up after 20 (1.20.6,
+/// `maxTimeForProcessingOSDs`).
+const ACKNOWLEDGED_MINUTES: i64 = 30;
+
+/// The same, if this run has given up another OSD because Rook did not acknowledge the fence: a Rook that
+/// works does so in a minute.
+const STILL_HANGS_MINUTES: i64 = 3;
 
 impl Step<'_> {
     /// Returns the act once the fence is in force.
@@ -16,6 +28,39 @@ impl Step<'_> {
     /// Stop to Deploy. Acts on an available disk need no fence: their gate requires that Rook is stopped.
     pub(super) fn fenced(&self, act: Act) -> Next {
         self.fence().unwrap_or(Next::Do(act))
+    }
+
+    /// Gives up an OSD for this run, before its stop, if Rook does not acknowledge the fence in time.
+    ///
+    /// Its flags and the fence are removed then. An empty OSD waits longer: its data would move back.
+    pub(super) fn unless_rook_hangs(&self, next: Next) -> Next {
+        let Next::Wait(Wait::Gate { reason: reason @ Reason::FenceNotAcknowledged { .. }, .. }) = &next
+        else {
+            return next;
+        };
+        let record = self.record;
+        let Some(since) = record.stop_intended_at.or(record.blocked_since).and(record.saved_at) else {
+            return self.note_blocked();
+        };
+        let job = &self.view.policy.run;
+        let known = self.view.ledger.run.refusals.as_ref().filter(|known| known.job == *job);
+        let hung = known.is_some_and(|known| known.osds.values().any(|one| one.step == RefusedStep::Fence));
+        let limit = TimeDelta::minutes(if hung { STILL_HANGS_MINUTES } else { ACKNOWLEDGED_MINUTES });
+        if self.view.seen.at - since < limit {
+            return next;
+        }
+        match &record.empty {
+            Some(_) if self.has_waited_empty() => self.not_emptied(&reason.to_string()),
+            Some(_) => next,
+            None => self.not_fenced(reason),
+        }
+    }
+
+    fn not_fenced(&self, reason: &Reason) -> Next {
+        let next = self.withdraw();
+        let Next::Save { mut ledger, osd, why: why @ Saving::Withdrawn } = next else { return next };
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Fence, &reason.to_string());
+        Next::Save { ledger, osd, why }
     }
 
     /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for.

@@ -1,5 +1,7 @@
 //! The phases up to Stop: Withdrawn, Serving, NotOurStop.
 
+use osd_migrate::domain::next::Summary;
+
 use super::*;
 
 // ---- Withdrawn
@@ -305,4 +307,47 @@ fn osd_on_a_disk_without_serial_number_is_proven() {
     });
     let mut proven = world.saved("proof");
     assert!(!proven.record(OSD).evidence.as_ref().unwrap().device.is_named());
+}
+
+#[test]
+fn osd_is_given_up_if_rook_never_acknowledges_the_fence() {
+    let hangs = |world: World| {
+        world.with(|w| {
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
+            (w.policy.confirmed, w.policy.select) = (true, [OSD].into());
+            w.seen.kube.declaration.confirmed = false;
+            "8".clone_into(&mut w.seen.kube.cluster_version);
+            (w.ledger.run.fence_after, w.seen.kube.fenced_at) = (Some(6), Some(7));
+        })
+    };
+    let waits = |world: &World| {
+        let next = world.plan();
+        let is_it = |reason: &Reason| matches!(reason, Reason::FenceNotAcknowledged { .. });
+        assert!(matches!(&next, Next::Wait(Wait::Gate { reason, .. }) if is_it(reason)), "{next:?}");
+    };
+    let intended = hangs(World::intended(OSD)).with(|w| w.record(OSD).saved_at = Some(w.seen.at));
+    waits(&intended.clone().minutes_later(29));
+    let given_up = intended.clone().minutes_later(30).saved("withdrawn");
+    assert!(given_up.ledger.records[&OSD].closing);
+    // The run ends, and names the OSD.
+    let ended = given_up.with(|w| {
+        w.ledger.records.clear();
+        (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+    });
+    let ended = ended.cleaned_up(OSD);
+    let named = |summary: &Summary| matches!(summary.skipped.as_slice(), [(OSD, why)] if why.contains("not acknowledged the fence"));
+    check!(ended.plan(), Next::Finished(summary) if named(summary));
+    // The next OSD waits for a shorter time.
+    let refusals = ended.ledger.run.refusals;
+    let next = intended.with(|w| w.ledger.run.refusals = refusals);
+    waits(&next.clone().minutes_later(2));
+    check!(next.minutes_later(3).plan(), Next::Save { why: Saving::Withdrawn, .. });
+    // If Rook would migrate too, the fence comes before the intent.
+    let backed_up = hangs(World::proven(OSD).backed_up(OSD).fenced(OSD))
+        .with(|w| w.seen.kube.declaration.confirmed = true)
+        .saved("blocked");
+    waits(&backed_up.clone().minutes_later(29));
+    check!(backed_up.minutes_later(30).plan(), Next::Save { why: Saving::Withdrawn, .. });
 }
