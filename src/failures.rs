@@ -63,7 +63,7 @@ impl Stopped {
 pub(crate) struct Failures {
     count: u32,
     /// An iteration of this process did not fail.
-    has_succeeded: bool,
+    pub(crate) has_succeeded: bool,
     healed: BTreeSet<OsdId>,
     /// OSDs whose acts failed for a reason that a person must fix.
     stuck: BTreeSet<OsdId>,

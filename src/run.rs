@@ -68,12 +68,15 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     /// Runs until the end.
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
         let mut failures = Failures::default();
-        let mut done_at = self.clock.now();
+        let (mut done_at, mut policy) = (self.clock.now(), policy.clone());
         // According to the last ledger that was read.
         let (mut stopped, mut before) = (None::<Vec<Stopped>>, Before::Other);
         loop {
             let began = self.clock.now();
-            let iteration = self.iteration(policy, &mut stopped, before).await;
+            if !failures.has_succeeded {
+                policy.at_work_since = Some(began);
+            }
+            let iteration = self.iteration(&policy, &mut stopped, before).await;
             before = Before::Other;
             if iteration.is_ok() {
                 failures = Failures::none();

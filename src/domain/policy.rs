@@ -203,6 +203,11 @@ pub struct Policy {
     /// Pods of the run's Job that failed before this one (`status.failed` of the Job, which does not count
     /// pods that its `podFailurePolicy` ignores, above all drained ones).
     pub failed_pods: u32,
+    /// Time at which this process began to observe the cluster. None outside of the loop of a run.
+    ///
+    /// Limits that would quarantine a stopped OSD begin then at the earliest: after an outage of the site its
+    /// host may still be booting.
+    pub at_work_since: Option<DateTime<Utc>>,
     /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, and disks are not
     /// inspected.
     pub store_on_file: bool,

@@ -113,9 +113,12 @@ impl<'a> Step<'a> {
     /// for twice as long as it keeps `noout`: by then Ceph heals without it. An agent that creates a new OSD,
     /// or removes an old directory, leaves no OSD down, and has as much time.
     ///
-    /// The agent may be frozen and continue later. It then proves everything again.
+    /// A process that has just started waits, too: after an outage the agent's host may still be booting. The
+    /// agent may be frozen and continue later. It then proves everything again.
     fn is_lost(&self, job: &NodeJob) -> bool {
-        if job.state != JobState::Running || is_out(Guard::FailuresEnd) {
+        let began = self.view.policy.at_work_since;
+        let is_early = began.is_some_and(|at| (self.view.seen.at - at).num_minutes() < SILENT_MINUTES);
+        if job.state != JobState::Running || is_early || is_out(Guard::FailuresEnd) {
             return false;
         }
         let patience = self.view.policy.limits.noout * 2;

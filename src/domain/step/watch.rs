@@ -37,10 +37,10 @@ impl Step<'_> {
         self.record.down_since.map_or_else(TimeDelta::zero, |since| self.view.seen.at - since)
     }
 
-    /// Returns whether the daemon's time to start is over, counted from its start or from the last time that
-    /// it went down.
+    /// Returns whether the daemon's time to start is over, counted from its start, from the last time that it
+    /// went down, or from the start of this process, whichever is later.
     pub(super) fn is_late_to_start(&self) -> bool {
-        let since = self.record.saved_at.max(self.record.down_since);
+        let since = self.record.saved_at.max(self.record.down_since).max(self.view.policy.at_work_since);
         let limit = self.view.policy.limits.start + self.time_of_rook();
         since.is_some_and(|since| self.view.seen.at - since >= limit) && !is_out(Guard::StartHasALimit)
     }

@@ -1,5 +1,7 @@
 //! The phases Stopping and Stopped: a start still undoes them.
 
+use chrono::TimeDelta;
+
 use super::*;
 
 // ---- Stopping, Stopped
@@ -236,4 +238,20 @@ fn merged_pgs_are_dropped_and_reported_before_the_gate() {
     );
     // Before Stop the PGs are saved again with the intent.
     assert_eq!(word(&World::intended(OSD).with(merged).plan()), Some("stop"));
+}
+
+#[test]
+fn limits_of_a_down_osd_begin_with_the_process_of_the_run() {
+    let agent = without_noout(World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Running));
+    let daemon = without_noout(World::deployed(OSD));
+    for (world, limit) in [(agent, 10), (daemon, 15)] {
+        let long_ago = world.minutes_later(300);
+        assert!(quarantine(&long_ago.plan()).is_some(), "{:#?}", long_ago.plan());
+        let began = |minutes| {
+            let since = long_ago.seen.at - TimeDelta::minutes(minutes);
+            long_ago.clone().with(|w| w.policy.at_work_since = Some(since))
+        };
+        check!(began(limit - 1).plan(), Next::Wait(_));
+        assert!(quarantine(&began(limit).plan()).is_some());
+    }
 }

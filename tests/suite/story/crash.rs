@@ -5,6 +5,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use chrono::TimeDelta;
+
+use osd_migrate::domain::act::{Act, KubeAct};
+use osd_migrate::domain::observation::Slot;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::sim::Happening;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
@@ -151,4 +157,27 @@ fn removal_ends_the_same_after_a_crash_at_any_point() {
 fn cancelled_run_ends_the_same_after_a_crash_at_any_point() {
     let (start, check) = (Play::start_cancelled_at_stop, assert_cancelled_after_the_first);
     Crashes { start, end: cancelled, check, ..Crashes::PLAIN }.run("cancelled", false);
+}
+
+/// Checks an outage of the whole site: the run is back before the host of a stopped OSD is.
+#[test]
+fn outage_of_the_site_quarantines_no_stopped_osd() {
+    let play = Play::new();
+    let deployed: Watch = Box::new(|call, side, _| {
+        matches!((call, side), (Call::Act(Act::Kube(KubeAct::Deploy(_))), Side::Done))
+    });
+    assert_eq!(play.run_watched(Some(deployed)), None);
+    {
+        let mut sim = play.sim.borrow_mut();
+        let down = |(osd, slot): (&OsdId, &Slot)| (!slot.up).then_some(*osd);
+        let osd = sim.world.ceph.slots.iter().find_map(down).unwrap();
+        let node = sim.world.kube.daemons[&osd].node.clone().unwrap();
+        let (now, back) = (TimeDelta::zero(), TimeDelta::hours(6) + TimeDelta::minutes(5));
+        sim.add_fault(Rc::new(move |_, _| {
+            vec![(now, Happening::PowerLost(node.clone())), (back, Happening::PowerBack(node.clone()))]
+        }));
+    }
+    play.time_passes(6 * 3600);
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
 }
