@@ -3,6 +3,7 @@
 use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Proof};
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::proof::finding::DiskFinding;
+use crate::domain::removal::DiskAfter;
 use crate::node::agent::outcome::{Outcome, inspection};
 use crate::node::agent::recorded::{add_pieces, recorded};
 use crate::node::create::capability;
@@ -31,6 +32,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
     let refused = luks::check_key(host, request).err().or_else(|| foreign_data(request, &search));
+    let refused = refused.or_else(|| unnamed_partition(request, host, &search));
     let refused = match (&search, refused.or_else(|| foreign_layers(request, host, &search))) {
         (Search::One(found), None) => steps
             .time("key", luks::check_key_of_old(host, request, (&found.disk, &found.examine.content)))
@@ -120,6 +122,24 @@ fn foreign_data(request: &NodeRequest, search: &Search) -> Option<NodeError> {
     Some(NodeError::Foreign(why))
 }
 
+/// Returns the error for a partition without a unique id: a later agent could not find it again.
+///
+/// Asked before the OSD is stopped. The disk of a removed OSD that keeps its content is not needed again.
+fn unnamed_partition(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
+    let Search::One(found) = search else { return None };
+    let is_unnamed = request.evidence.is_none() && found.disk.identity.wwn.is_none();
+    let disk =
+        found.disk.parent.as_ref().filter(|_| is_unnamed && request.after != Some(DiskAfter::Leave))?;
+    let (name, part) = (&found.disk.name, found.disk.node.display());
+    let disk = host.dev.join(disk.replace('!', "/"));
+    let (disk, namespace, osd) = (disk.display(), &host.namespace, request.osd);
+    Some(NodeError::Refused(format!(
+        "partition {part} has no unique id, or is elsewhere in the partition table on {disk} than in the kernel: after the \
+         stop it could not be found again. Compare on the node: partx -s {disk}; cat /sys/class/block/{name}/start \
+         /sys/class/block/{name}/size. If they differ: partx -u {disk}; then: osd-migrate -n {namespace} retry {osd}"
+    )))
+}
+
 /// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.
 ///
 /// Asked before the OSD is stopped.
@@ -180,4 +200,37 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
     let mut search = search::carrier(host, request).await?;
     add_pieces(request, host, &mut search).await?;
     Ok(search)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::disk::devices::Disk;
+    use crate::node::find::search::FoundDisk;
+    use crate::node::samples::{bare_disk, host, request};
+
+    fn found(parent: Option<&str>, wwn: Option<&str>) -> Search {
+        let mut disk = Disk { parent: parent.map(str::to_owned), ..bare_disk(&["ata-1-part1"], 1 << 40) };
+        (disk.name, disk.node) = ("sdb1".into(), "/dev/sdb1".into());
+        disk.identity.wwn = wwn.map(str::to_owned);
+        let examine = DiskFinding::plain(Content::Blank, None);
+        Search::One(Box::new(FoundDisk { disk, examine, volume: None }))
+    }
+
+    #[test]
+    fn partition_without_a_unique_id_is_refused_before_the_stop() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut host, asked) = (host(root.path()), request("n1"));
+        host.dev = "/dev".into();
+        let unnamed = found(Some("sdb"), None);
+        let refused = unnamed_partition(&asked, &host, &unnamed).unwrap().to_string();
+        for part in ["/dev/sdb1", "partx -u /dev/sdb;", "osd-migrate -n rook-ceph retry osd.1"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        for named in [found(Some("sdb"), Some("partuuid-1")), found(None, None)] {
+            assert!(unnamed_partition(&asked, &host, &named).is_none(), "{named:?}");
+        }
+        let left = NodeRequest { after: Some(DiskAfter::Leave), ..asked };
+        assert!(unnamed_partition(&left, &host, &unnamed).is_none());
+    }
 }

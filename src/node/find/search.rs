@@ -115,7 +115,9 @@ async fn on_partitions(
     unseen: &mut Vec<String>,
 ) -> Result<Vec<FoundDisk>, NodeError> {
     let mut found = Vec::new();
-    for disk in parts::of(disk, &host.sys_block, &host.dev).await?.disks {
+    let parts = parts::of(disk, &host.sys_block, &host.dev).await?;
+    unseen.extend(parts.unseen);
+    for disk in parts.disks {
         match label::label_at(&disk.node).await {
             Ok(fsid) if fsid.is_none() || fsid != reading.whom => continue,
             Ok(_) => {}
