@@ -27,6 +27,8 @@ const PAUSE_GROWS: i32 = 4;
 
 /// Hours after which an agent that still writes heartbeats is given up. ceph-volume takes seconds, wiping a
 /// large disk takes minutes.
+///
+/// An agent that removes a directory has its own limit, a day: a Filestore has millions of files.
 const AGENT_HOURS: i64 = 2;
 
 /// Minutes after which a node Job whose container did not start is recreated.
@@ -77,6 +79,9 @@ impl<'a> Step<'a> {
                 self.save_attempt(job.task)
             }
             JobState::Waiting if is_late => drop(),
+            JobState::Running if self.is_lost(job) && self.lacks_only_clear(job) => self.leave_directory(
+                format!("its node agent sends no heartbeat. See: kubectl describe node {}", self.record.node),
+            ),
             JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
                 "its node agent does not end. See: kubectl -n NAMESPACE logs job/{}; kubectl describe node \
                  {}",
@@ -130,7 +135,8 @@ impl<'a> Step<'a> {
             }
         };
         let runs_for = self.view.seen.at - job.created_at;
-        (is_silent(job, self.view.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
+        let is_slow = job.task != NodeTask::Clear && runs_for >= TimeDelta::hours(AGENT_HOURS);
+        (is_silent(job, self.view.seen) && is_over) || is_slow
     }
 
     /// Returns the node's problem, if it is not ready: a pod there shows only that it has not started.

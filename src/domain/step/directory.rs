@@ -5,6 +5,7 @@ use super::Step;
 use crate::domain::inspection::{NodeReport, NodeTask};
 use crate::domain::ledger::{Attempt, Strategy};
 use crate::domain::next::{Halt, Next, Saving, TAKEN_MINUTES};
+use crate::domain::observation::NodeJob;
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::phase;
 
@@ -63,14 +64,22 @@ impl Step<'_> {
             Some(NodeReport { problem: None, .. }) if is_asked_for => {
                 self.save(Saving::Closing, |record| record.closing = true)
             }
-            Some(_) | None if is_asked_for && self.failed_too_often() => self.leave_directory(),
+            Some(_) | None if is_asked_for && self.failed_too_often() => {
+                self.leave_directory(self.agent_trouble())
+            }
             Some(_) | None => self.save_attempt(NodeTask::Clear),
         }
     }
 
-    fn leave_directory(&self) -> Next {
+    /// Returns whether only the removal of the old directory is missing: the new OSD is up.
+    pub(super) fn lacks_only_clear(&self, job: &NodeJob) -> bool {
+        let serves = self.facts.up && self.record.down_since.is_none();
+        job.task == NodeTask::Clear && self.record.is_in_directory() && serves
+    }
+
+    pub(super) fn leave_directory(&self, why: String) -> Next {
         let Strategy::Directory { path, .. } = &self.record.strategy else { return self.close() };
-        let (why, node) = (self.agent_trouble(), &self.record.node);
+        let node = &self.record.node;
         let saving = Saving::Uncleared { path: path.clone(), node: node.clone(), why: why.clone() };
         let next = self.save(saving, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return next };

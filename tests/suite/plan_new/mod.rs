@@ -3,6 +3,7 @@
 //! Tests cover which id a disk gets, the status of each node, and which OSDs are restarted for a taint.
 
 mod approval;
+mod clearing;
 mod databases;
 mod directories;
 mod ids;
