@@ -99,6 +99,9 @@ pub enum DiskState {
         old: OsdFsid,
         /// record that the tombstone was written for
         record: RecordId,
+        /// signature next to the tombstone: a remainder of the old OSD, or newer than the tombstone
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
     },
     /// The disk has an OSD of this cluster, or a part of one.
     Ours {

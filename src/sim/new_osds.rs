@@ -129,7 +129,7 @@ impl World {
             }
             Content::Blank => DiskState::Available,
             Content::Tombstone { cluster, osd, old, record } if *cluster == self.ceph.fsid => {
-                DiskState::Tombstone { osd: *osd, old: *old, record: record.clone() }
+                DiskState::Tombstone { osd: *osd, old: *old, record: record.clone(), signature: None }
             }
             Content::Bluestore { osd_fsid, whoami, cluster, .. }
                 if cluster.is_none_or(|c| c == self.ceph.fsid) =>

@@ -4,7 +4,7 @@ use super::approved::allows_disk;
 use super::{former, new_osd};
 use crate::domain::classify;
 use crate::domain::guard::{Guard, passes};
-use crate::domain::inventory::{DiskSeen, NodeInventory};
+use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, Rejection};
 use crate::domain::ledger::{Ledger, NodeWork, Record};
 use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{DeviceIdentity, NodeName};
@@ -36,11 +36,29 @@ pub(super) fn inventory<'a>(
 pub(super) fn process(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Processed {
     let asked = classify::databases_on(node, view.seen);
     let on_file = view.policy.store_on_file;
+    let inventory = &without_reused(inventory, view.ledger);
     let mut processed = provision::process(node, inventory, &asked, view.seen, on_file);
     if !on_file {
         processed.problems.extend(former::problems(node, inventory, view));
     }
     processed
+}
+
+/// Returns the inventory in which a disk is rejected if it has a signature next to the tombstone of a closed
+/// record.
+///
+/// An interrupted wipe of an open record leaves remains of its OSD. Of a closed one, nothing says whether the
+/// signature is older than the tombstone: md and LVM keep the first sector of a disk.
+fn without_reused(inventory: &NodeInventory, ledger: &Ledger) -> NodeInventory {
+    let mut inventory = inventory.clone();
+    for disk in &mut inventory.disks {
+        let DiskState::Tombstone { osd, record, signature: Some(name), .. } = &disk.state else { continue };
+        if !ledger.records.values().any(|open| open.id == *record) {
+            let kind = format!("{name} next to osd-migrate's tombstone for {osd}");
+            disk.state = DiskState::Rejected { why: Rejection::Signature { kind } };
+        }
+    }
+    inventory
 }
 
 /// Returns whether a record concerns this device of a node.

@@ -23,6 +23,8 @@ pub struct DiskFinding {
     pub layer: Option<Layer>,
     /// Bytes that the new OSD may use, if that is not the whole device.
     pub usable_bytes: Option<u64>,
+    /// Signature next to a tombstone: a remainder of the old OSD, or newer than the tombstone.
+    pub signature: Option<String>,
     /// Data of another owner on a device that the new OSD is to get: no further inspection changes that.
     pub foreign: Option<String>,
 }
@@ -38,6 +40,7 @@ impl DiskFinding {
             elsewhere: BTreeMap::new(),
             layer: None,
             usable_bytes: None,
+            signature: None,
             foreign: None,
         }
     }

@@ -118,26 +118,33 @@ pub fn is_still(before: &Verdict, now: &Verdict, request: &NodeRequest) -> bool 
 
 /// Decides about a disk that was available when it was chosen.
 ///
-/// osd-migrate's own tombstone for this OSD is what an interrupted rebuild leaves.
+/// osd-migrate's own tombstone for this OSD is what an interrupted rebuild leaves. A tombstone of another
+/// record does not say whose data is next to it: another client may have written it since.
 fn available(
     request: &NodeRequest,
     tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
     examine: &DiskFinding,
 ) -> Verdict {
     let stone = examine.content.tombstone_of(request.cluster);
-    if stone.as_ref().is_some_and(|(osd, old, _)| (*osd, *old) == (request.osd, request.old)) {
+    let is_alone = examine.signature.is_none();
+    let is_for_osd = |(osd, old, record): &(OsdId, OsdFsid, RecordId)| {
+        (*osd, *old) == (request.osd, request.old) && (is_alone || *record == request.record)
+    };
+    if stone.as_ref().is_some_and(is_for_osd) {
         return Verdict::WipeOurs;
     }
     let is_available = match &stone {
-        Some(stone) => tombstone == Some(stone),
+        Some(stone) => tombstone == Some(stone) && is_alone,
         None => examine.content == Content::Blank,
     };
     if passes(Guard::DiskAvailable, is_available) {
         return Verdict::TakeAvailable;
     }
+    let signature = examine.signature.as_ref().map(|name| format!(", and a signature of {name}"));
     Verdict::Refuse(format!(
-        "expected an available disk, as it was when it was chosen; found {}",
-        examine.content
+        "expected an available disk, as it was when it was chosen; found {}{}",
+        examine.content,
+        signature.unwrap_or_default()
     ))
 }
 

@@ -132,6 +132,28 @@ fn available_disk_is_taken_only_if_nothing_came_onto_it() {
 }
 
 #[test]
+fn signature_next_to_a_tombstone_of_another_record_is_refused() {
+    let member = |osd: u32, old: u8, record: &str| {
+        let (cluster, record) = (cluster(1), RecordId(record.into()));
+        let content = Content::Tombstone { cluster, osd: OsdId(osd), old: fsid(old), record };
+        let signature = Some("linux_raid_member".to_owned());
+        DiskFinding { signature, ..DiskFinding::plain(content, None) }
+    };
+    let available = |stone| evidence(Proof::Available { tombstone: Some(stone) });
+    let decided = |osd: u32, old: u8, record: &str| {
+        let evidence = available((OsdId(osd), fsid(old), RecordId(record.into())));
+        verdict(&request(), &evidence, &BTreeSet::new(), &member(osd, old, record))
+    };
+    let Verdict::Refuse(why) = decided(3, 3, "r") else { panic!() };
+    assert!(why.ends_with(", and a signature of linux_raid_member"), "{why}");
+    assert!(matches!(decided(1, 1, "earlier"), Verdict::Refuse(_)), "the id of a destroyed OSD");
+    // The record's own tombstone: an interrupted rebuild leaves what it has not wiped yet.
+    assert_eq!(decided(1, 1, &request().record.0), Verdict::WipeOurs);
+    let old = evidence(label(fsid(1)));
+    assert_eq!(verdict(&request(), &old, &BTreeSet::new(), &member(1, 1, "r1")), Verdict::WipeOurs);
+}
+
+#[test]
 fn absent_slot_is_taken_only_for_an_available_disk() {
     let of = |proof| NodeRequest { evidence: Some(evidence(proof)), ..request() };
     let (old, new) = (of(label(fsid(1))), of(Proof::Available { tombstone: None }));

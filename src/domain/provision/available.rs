@@ -87,7 +87,7 @@ fn metadata_devices<'n>(wanted: &'n Wanted<'_>, selector: &Selector<'n>) -> Vec<
 
 fn available(disk: &DiskSeen, layout: Layout) -> AvailableDisk {
     let tombstone = match &disk.state {
-        DiskState::Tombstone { osd, old, record } => Some((*osd, *old, record.clone())),
+        DiskState::Tombstone { osd, old, record, .. } => Some((*osd, *old, record.clone())),
         DiskState::Available | DiskState::Ours { .. } | DiskState::Rejected { .. } => None,
     };
     AvailableDisk {

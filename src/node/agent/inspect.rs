@@ -42,7 +42,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
     };
     let blank = match &search {
         Search::One(found) if request.looks_for_blank() => {
-            Some(available(host, request, &found.disk, &found.examine.content).await)
+            Some(available(host, request, &found.disk, &found.examine).await)
         }
         Search::One(_) | Search::None(_) | Search::Several(_) => None,
     };

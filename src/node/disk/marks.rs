@@ -21,8 +21,9 @@ const ENDS: u64 = 1 << 20;
 pub(crate) enum Marks {
     /// osd-migrate's tombstone.
     ///
-    /// It takes precedence over everything else: during a wipe, remains of the old OSD still exist.
-    Tombstone(Tombstone),
+    /// It takes precedence over everything else: during a wipe, remains of the old OSD still exist. A
+    /// signature next to it may also be newer than the tombstone: md and LVM do not write to the first sector.
+    Tombstone(Tombstone, Signature),
     /// A BlueStore label at the start.
     Label,
     /// A signature that libblkid knows: a file system, a partition table, or signatures that contradict each
@@ -47,20 +48,17 @@ impl Marks {
     pub(crate) fn luks(&self) -> Option<LuksHeader> {
         match self {
             Self::Signed(signature) => signature.luks(),
-            Self::Tombstone(_) | Self::Label | Self::LabelCopy(_) | Self::Data { .. } | Self::None => None,
+            Self::Tombstone(..) | Self::Label | Self::LabelCopy(_) | Self::Data { .. } | Self::None => None,
         }
     }
 
     /// Returns a text for people.
     pub(crate) fn described(self) -> String {
         match self {
-            Self::Tombstone(stone) => stone.into_content().to_string(),
+            Self::Tombstone(stone, _) => stone.into_content().to_string(),
             Self::Label => "a BlueStore label".to_owned(),
             Self::LabelCopy(place) => format!("a copy of a BlueStore label at byte {place}"),
-            Self::Signed(signature) => format!(
-                "a signature of {}",
-                signature.kind.or(signature.table).as_deref().unwrap_or("several kinds")
-            ),
+            Self::Signed(signature) => format!("a signature of {}", signature.name()),
             Self::Data { .. } => "data without a signature".to_owned(),
             Self::None => "nothing".to_owned(),
         }
@@ -86,7 +84,7 @@ async fn read(node: &Path, size: u64) -> Result<Marks, NodeError> {
             .await?
     };
     if let Some(stone) = Tombstone::from_head(&head) {
-        return Ok(Marks::Tombstone(stone));
+        return Ok(Marks::Tombstone(stone, table::signature(node).await?));
     }
     if places.first() == Some(&0) {
         return Ok(Marks::Label);
@@ -168,7 +166,19 @@ mod tests {
             old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
             record: RecordId("r".into()),
         };
-        assert_eq!(with(&stone.to_sector().unwrap(), 0).await, Marks::Tombstone(stone));
+        let sector = stone.to_sector().unwrap();
+        assert_eq!(with(&sector, 0).await, Marks::Tombstone(stone.clone(), Signature::default()));
+        // A member of an md array has its superblock (version 1.2) behind the first sector.
+        let mut member = sector.to_vec();
+        member.resize(8192, 0);
+        for (at, value) in [(0, 0xa92b_4efc_u32), (4, 1), (144, 8)] {
+            member[4096 + at..4096 + at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let found = with(&member, 0).await;
+        assert!(
+            matches!(&found, Marks::Tombstone(one, of) if *one == stone && of.name() == "linux_raid_member"),
+            "{found:?}"
+        );
     }
 
     #[tokio::test]

@@ -72,6 +72,11 @@ impl Signature {
         self.table_id.as_deref().filter(|_| is_gpt).and_then(Mark::from_disk_guid)
     }
 
+    /// Returns the name of the signature, or of the partition table.
+    pub(crate) fn name(&self) -> &str {
+        self.kind.as_deref().or(self.table.as_deref()).unwrap_or("several kinds")
+    }
+
     /// Returns whether there is no signature.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()

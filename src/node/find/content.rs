@@ -15,9 +15,10 @@ use crate::node::volumes::names;
 /// Examines what a disk carries.
 pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFinding, NodeError> {
     match marks::of(disk).await? {
-        Marks::Tombstone(tombstone) => {
-            let about = Some(tombstone.old);
-            Ok(DiskFinding::plain(tombstone.into_content(), about))
+        Marks::Tombstone(tombstone, signature) => {
+            let (about, is_alone) = (Some(tombstone.old), signature.is_none());
+            let signature = (!is_alone).then(|| signature.name().to_owned());
+            Ok(DiskFinding { signature, ..DiskFinding::plain(tombstone.into_content(), about) })
         }
         Marks::Label => labelled(disk, reading.whom).await,
         Marks::LabelCopy(place) => Ok(DiskFinding::other(

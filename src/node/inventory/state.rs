@@ -58,13 +58,14 @@ pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
     }
     match &facts.marks {
         // During a wipe, the kernel may still know the disk's partitions.
-        Ok(Marks::Tombstone(stone)) if stone.cluster == known.cluster => {
+        Ok(Marks::Tombstone(stone, signature)) if stone.cluster == known.cluster => {
             // Nothing would tell that its record is about this disk.
             if !disk.identity.is_named() && disk.identity.by_path.is_empty() {
                 return reject(Rejection::NoStableName);
             }
             let (osd, old, record) = (stone.osd, stone.old, stone.record.clone());
-            return DiskState::Tombstone { osd, old, record };
+            let signature = (!signature.is_none()).then(|| signature.name().to_owned());
+            return DiskState::Tombstone { osd, old, record, signature };
         }
         Ok(_) | Err(_) => {}
     }
@@ -121,7 +122,7 @@ fn written(facts: &Facts, known: &KnownOsds) -> Option<Rejection> {
         }
         (Ok(Marks::Label), Some(Ok(label))) => Some(Rejection::ForeignCeph { cluster: label.cluster }),
         (Ok(Marks::Label), None) => Some(Rejection::ForeignCeph { cluster: None }),
-        (Ok(Marks::Tombstone(stone)), _) => Some(Rejection::ForeignCeph { cluster: Some(stone.cluster) }),
+        (Ok(Marks::Tombstone(stone, _)), _) => Some(Rejection::ForeignCeph { cluster: Some(stone.cluster) }),
         (Ok(Marks::LabelCopy(place)), _) => Some(Rejection::Data {
             what: format!("a copy of a BlueStore label at byte {place}, none at the start"),
         }),

@@ -61,12 +61,9 @@ fn marked() -> Marks {
 }
 
 fn stone(of: u8) -> Marks {
-    Marks::Tombstone(Tombstone {
-        cluster: cluster(of),
-        osd: OsdId(3),
-        old: fsid(3),
-        record: RecordId("r".into()),
-    })
+    let record = RecordId("r".into());
+    let stone = Tombstone { cluster: cluster(of), osd: OsdId(3), old: fsid(3), record };
+    Marks::Tombstone(stone, Signature::default())
 }
 
 fn why(facts: &Facts) -> String {
@@ -224,6 +221,13 @@ fn own_tombstone_is_recognised_unless_the_disk_is_in_use() {
     assert!(matches!(judge(&left, &known()), DiskState::Tombstone { osd: OsdId(3), .. }));
     left.mounted = Some("/data".into());
     assert_eq!(why(&left), "mounted at /data");
+    let Marks::Tombstone(stone, _) = stone(1) else { panic!() };
+    let member = Signature { kind: Some("linux_raid_member".to_owned()), ..Signature::default() };
+    let judged = judge(&facts(Marks::Tombstone(stone, member)), &known());
+    assert!(
+        matches!(&judged, DiskState::Tombstone { signature: Some(name), .. } if name == "linux_raid_member"),
+        "{judged:?}"
+    );
 }
 
 #[test]

@@ -225,7 +225,7 @@ pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<P
             }
         }
         Marks::None => PieceSeen::Other("partitions".to_owned()),
-        marks @ (Marks::Tombstone(_) | Marks::Signed(_) | Marks::LabelCopy(_) | Marks::Data { .. }) => {
+        marks @ (Marks::Tombstone(..) | Marks::Signed(_) | Marks::LabelCopy(_) | Marks::Data { .. }) => {
             PieceSeen::Other(marks.described())
         }
     })

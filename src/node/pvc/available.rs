@@ -1,6 +1,7 @@
 //! PVCs that are to become an OSD, at their first inspection: only blank devices may be used.
 
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
+use crate::domain::proof::finding::DiskFinding;
 use crate::domain::proof::pieces::PieceSeen;
 use crate::node::disk::devices::{Disk, MIN_BYTES};
 use crate::node::error::NodeError;
@@ -12,23 +13,27 @@ use crate::node::volumes::luks;
 /// Returns the evidence that the devices of a request's PVCs are blank, or a sentence about what is on them.
 ///
 /// A tombstone of this cluster on the data is what an attempt left that was given up: there is nothing to
-/// lose, either.
+/// lose, either, unless there is a signature next to it.
 pub(crate) async fn available(
     host: &Host,
     request: &NodeRequest,
     data: &Disk,
-    content: &Content,
+    examine: &DiskFinding,
 ) -> Result<Result<Evidence, String>, NodeError> {
     let parts = part::all(host, request).await?;
-    judged(host, request, (data, content), &parts).await
+    judged(host, request, (data, examine), &parts).await
 }
 
 async fn judged(
     host: &Host,
     request: &NodeRequest,
-    (data, content): (&Disk, &Content),
+    (data, examine): (&Disk, &DiskFinding),
     parts: &[Part<'_>],
 ) -> Result<Result<Evidence, String>, NodeError> {
+    let content = &examine.content;
+    if let Some(name) = &examine.signature {
+        return Ok(Err(format!("{content}, and a signature of {name}")));
+    }
     let tombstone = match content {
         Content::Blank => None,
         Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {

@@ -14,7 +14,8 @@ fn data() -> Disk {
 
 async fn found(data: &Disk, content: &Content, parts: &[Part<'_>]) -> Result<Evidence, String> {
     let root = tempfile::tempdir().unwrap();
-    judged(&host(root.path()), &with_db(false), (data, content), parts).await.unwrap()
+    let examine = DiskFinding::plain(content.clone(), None);
+    judged(&host(root.path()), &with_db(false), (data, &examine), parts).await.unwrap()
 }
 
 fn store(osd_fsid: OsdFsid) -> Content {
@@ -29,7 +30,8 @@ async fn blank_device_is_the_evidence_of_a_new_osd_on_a_pvc() {
     assert_eq!((evidence.device, evidence.usable_bytes), (data().identity, 6 * GIB));
     let root = tempfile::tempdir().unwrap();
     let (host, request, data) = (host(root.path()), with_db(true), data());
-    let encrypted = judged(&host, &request, (&data, &Content::Blank), &[]);
+    let blank = DiskFinding::plain(Content::Blank, None);
+    let encrypted = judged(&host, &request, (&data, &blank), &[]);
     assert_eq!(encrypted.await.unwrap().unwrap().usable_bytes, 6 * GIB - luks::HEADER_BYTES);
 }
 
@@ -42,6 +44,11 @@ async fn tombstone_of_this_cluster_is_recorded_and_of_another_refused() {
     assert_eq!(evidence.proof, Proof::Available { tombstone: Some(stone.clone()) });
     let other = of("6f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap());
     assert!(found(&data(), &other, &[]).await.is_err());
+    let signature = Some("linux_raid_member".to_owned());
+    let member = DiskFinding { signature, ..DiskFinding::plain(of(request.cluster), None) };
+    let root = tempfile::tempdir().unwrap();
+    let member = judged(&host(root.path()), &request, (&data(), &member), &[]).await.unwrap();
+    assert!(member.unwrap_err().ends_with(", and a signature of linux_raid_member"));
 }
 
 #[tokio::test]

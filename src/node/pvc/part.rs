@@ -82,7 +82,7 @@ impl Part<'_> {
         }
         let found = match marks::of(&self.disk).await? {
             Marks::None => Carried::plain(PieceSeen::Blank),
-            Marks::Tombstone(stone) => Carried::plain(entombed(stone, request)),
+            Marks::Tombstone(stone, _) => Carried::plain(entombed(stone, request)),
             Marks::Label => {
                 let label = label::read(&self.disk.node).await?;
                 Carried::plain(self.labelled(&label, request, issued))

@@ -1,6 +1,6 @@
 //! The id that an available disk gets, and what is recorded of the disk.
 
-use osd_migrate::domain::inventory::NodeInventory;
+use osd_migrate::domain::inventory::{DiskState, NodeInventory};
 use osd_migrate::domain::observation::OnPvcs;
 use osd_migrate::domain::osd::Mode;
 use osd_migrate::domain::storage::DeviceSelection;
@@ -185,6 +185,44 @@ fn disks_of_h1(world: &World, change: impl Fn(&mut NodeInventory)) -> plan::Disk
     let reports = seen.kube.inventories.values_mut().filter_map(|job| job.report.as_mut());
     reports.filter_map(|report| report.inventory.as_mut()).for_each(change);
     plan::disks(&run.policy, &run.ledger, &seen)
+}
+
+/// Checks a disk whose wipe left a tombstone, and which another client may have made a member of an md array
+/// since.
+#[test]
+fn tombstoned_disk_with_a_signature_becomes_no_osd() {
+    let mut world = without_data(example::one_more());
+    let buried = stone(&world, 9);
+    world.disks.get_mut("disk-new").unwrap().content = buried;
+    let verdict = |shown: plan::Disks| {
+        let line = shown.lines.into_iter().find(|line| line.disk == "disk-new").unwrap();
+        (line.verdict, line.why)
+    };
+    let with = |name: Option<&str>| {
+        verdict(disks_of_h1(&world, |inventory| {
+            for disk in &mut inventory.disks {
+                if let DiskState::Tombstone { signature, .. } = &mut disk.state {
+                    *signature = name.map(str::to_owned);
+                }
+            }
+        }))
+    };
+    assert_eq!(with(None), ("new", None));
+    let why = "a signature of linux_raid_member next to osd-migrate's tombstone for osd.9";
+    assert_eq!(with(Some("linux_raid_member")), ("rejected", Some(why.to_owned())));
+    // An interrupted wipe of an open record leaves remains.
+    let mut run = Run::of(without_data(example::one_more()));
+    let Record { osd, old, id: record, .. } = run.recorded();
+    let mut seen = run.seen();
+    let reports = seen.kube.inventories.values_mut().filter_map(|job| job.report.as_mut());
+    for disk in reports.filter_map(|report| report.inventory.as_mut()).flat_map(|found| &mut found.disks) {
+        let (record, signature) = (record.clone(), Some("LVM2_member".to_owned()));
+        if disk.name == "disk-new" {
+            disk.state = DiskState::Tombstone { osd, old, record, signature };
+        }
+    }
+    let shown = plan::disks(&run.policy, &run.ledger, &seen);
+    assert_eq!(verdict(shown), ("in-flight", Some(osd.to_string())));
 }
 
 #[test]

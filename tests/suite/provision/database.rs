@@ -104,8 +104,12 @@ fn metadata_device_never_becomes_an_osd() {
 
 #[test]
 fn unavailable_metadata_device_is_reported_and_blocks_its_osds() {
-    let tombstone =
-        DiskState::Tombstone { osd: OsdId(7), old: fsid(OsdId(7)), record: RecordId("r-1".to_owned()) };
+    let tombstone = DiskState::Tombstone {
+        osd: OsdId(7),
+        old: fsid(OsdId(7)),
+        record: RecordId("r-1".to_owned()),
+        signature: None,
+    };
     let ours = |osd| DiskState::Ours { fsid: fsid(OsdId(1)), osd };
     let cases: [(Change<'_>, &str); 6] = [
         (

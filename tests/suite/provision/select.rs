@@ -229,8 +229,12 @@ fn rbd_device_is_never_an_available_disk() {
 
 #[test]
 fn disk_with_a_tombstone_is_available_and_retains_its_record() {
-    let state =
-        DiskState::Tombstone { osd: OsdId(4), old: fsid(OsdId(4)), record: RecordId("r-1".to_owned()) };
+    let state = DiskState::Tombstone {
+        osd: OsdId(4),
+        old: fsid(OsdId(4)),
+        record: RecordId("r-1".to_owned()),
+        signature: None,
+    };
     let case = Case::of(filter("sdb"), &[DiskSeen { state: state.clone(), ..free("sdb") }]);
     assert_eq!(case.only().tombstone, Some((OsdId(4), fsid(OsdId(4)), RecordId("r-1".to_owned()))));
     let unasked = Case::of(filter("sdc"), &[DiskSeen { state, ..free("sdb") }, free("sdc")]);
