@@ -39,11 +39,6 @@ pub const START_MINUTES: i64 = 10;
 /// Characters of a pod's trouble that a record keeps: 64 records fit into a ConfigMap.
 const TROUBLE: usize = 300;
 
-/// Minutes until the next attempt after an agent found another agent at work.
-///
-/// An agent takes seconds, a frozen one hours.
-pub(super) const BUSY_MINUTES: i64 = 1;
-
 /// Minutes without a heartbeat after which an agent is silent.
 ///
 /// A heartbeat is written every 15 s: a slow API server does not delay it by ten minutes.
@@ -79,7 +74,7 @@ impl<'a> Step<'a> {
                 self.save_attempt(job.task)
             }
             JobState::Waiting if is_late => drop(),
-            JobState::Running if self.is_lost(job) && self.lacks_only_clear(job) => self.leave_directory(
+            JobState::Running if self.is_lost(job) && self.lacks_only(job.task) => self.leave_directory(
                 format!("its node agent sends no heartbeat. See: kubectl describe node {}", self.record.node),
             ),
             JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
@@ -166,7 +161,10 @@ impl<'a> Step<'a> {
         if let Some(next) = self.waits_for_node() {
             return next;
         }
-        if let Some(wait) = self.is_busy_still().or_else(|| self.rests_after_failure()) {
+        if let Some(next) = self.while_busy(task) {
+            return next;
+        }
+        if let Some(wait) = self.rests_after_failure() {
             return Next::Wait(wait);
         }
         let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
@@ -179,20 +177,6 @@ impl<'a> Step<'a> {
             record.attempt = Attempt { number, task, failures, not_started };
             record.wipe_blocked_since = None;
             record.issued = issued;
-        })
-    }
-
-    /// Returns a wait if the last agent found another agent at work a moment ago.
-    ///
-    /// That agent may be frozen for hours, so the next Job is not created every few seconds.
-    fn is_busy_still(&self) -> Option<Wait> {
-        let report = self.report()?;
-        let Some(NodeProblem::Busy(why)) = &report.problem else { return None };
-        let is_recent = (self.view.seen.at - report.ended_at).num_minutes() < BUSY_MINUTES;
-        is_recent.then(|| Wait::AgentBusy {
-            osd: self.record.osd,
-            node: self.record.node.clone(),
-            why: why.clone(),
         })
     }
 

@@ -5,7 +5,6 @@ use super::Step;
 use crate::domain::inspection::{NodeReport, NodeTask};
 use crate::domain::ledger::{Attempt, Strategy};
 use crate::domain::next::{Halt, Next, Saving, TAKEN_MINUTES};
-use crate::domain::observation::NodeJob;
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::phase;
 
@@ -71,10 +70,10 @@ impl Step<'_> {
         }
     }
 
-    /// Returns whether only the removal of the old directory is missing: the new OSD is up.
-    pub(super) fn lacks_only_clear(&self, job: &NodeJob) -> bool {
+    /// Returns whether only this task is missing, the removal of the old directory: the new OSD is up.
+    pub(super) fn lacks_only(&self, task: NodeTask) -> bool {
         let serves = self.facts.up && self.record.down_since.is_none();
-        job.task == NodeTask::Clear && self.record.is_in_directory() && serves
+        task == NodeTask::Clear && self.record.is_in_directory() && serves
     }
 
     pub(super) fn leave_directory(&self, why: String) -> Next {

@@ -11,7 +11,7 @@
 //! | `down`, `stopping` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
 //! | `admission` | the API server's answer about the new Deployment |
-//! | `agents`, `lost_node` | node Jobs; a node that is lost |
+//! | `agents`, `busy_agent`, `lost_node` | node Jobs; an agent that is still at work; a node that is lost |
 //! | `up`, `late` | from the new OSD to the closed record |
 //! | `watch` | time-dependent steps of an OSD that is down |
 //! | `restore`, `upmaps` | the old OSD, the place in CRUSH, upmaps lost by a purge |
@@ -25,6 +25,7 @@
 mod admission;
 mod agents;
 mod beside;
+mod busy_agent;
 mod deployment_by;
 mod destroyed;
 mod directory;

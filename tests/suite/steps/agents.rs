@@ -229,20 +229,22 @@ fn job_that_ended_without_a_report_has_failed() {
 
 #[test]
 fn agent_that_found_another_at_work_has_not_failed() {
-    let mut world = World::recorded(OSD);
-    for _ in 0..300 {
-        world = world.report(OSD, None, busy());
-        // After a frozen agent no new one is started every few seconds.
-        check!(world.plan(), Next::Wait(Wait::AgentBusy { osd: OSD, .. }));
-        world = world.with(|w| w.seen.at += TimeDelta::minutes(1)).saved("inspect");
+    // Before the stop for 10 minutes, and after it as long as an agent may be silent.
+    let down = without_noout(World::destroyed(OSD)).saved("rebuild");
+    for (mut world, minutes, saving) in [(World::recorded(OSD), 10, "inspect"), (down, 30, "rebuild")] {
+        for minute in 1..=minutes {
+            world = world.report(OSD, None, busy());
+            // After a frozen agent no new one is started every few seconds.
+            check!(world.plan(), Next::Wait(Wait::AgentBusy { osd: OSD, .. }));
+            world = world.minutes_later(1);
+            world = if minute < minutes { world.saved(saving) } else { world };
+        }
+        assert_eq!(world.record(OSD).attempt.failures, 0);
+        let length = world.ledger.to_keys().unwrap()["osd-0"].len();
+        assert!(length < 4096, "waiting for a lock must not make the record grow: {length}");
+        let next = world.plan();
+        assert!(quarantine(&next).is_some_and(|why| why.contains("is still running")), "{next:#?}");
     }
-    assert_eq!(world.record(OSD).attempt.failures, 0);
-    let text = world.ledger.to_keys().unwrap();
-    assert!(
-        text["osd-0"].len() < 4096,
-        "waiting for a lock must not make the record grow: {}",
-        text["osd-0"].len()
-    );
 }
 
 #[test]
