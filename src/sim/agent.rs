@@ -24,6 +24,7 @@ pub(super) fn able() -> Capability {
         missing_tools: BTreeSet::new(),
         key_accepted: true,
         key_trouble: None,
+        tool_trouble: None,
     }
 }
 

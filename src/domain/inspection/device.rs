@@ -362,4 +362,7 @@ pub struct Capability {
     /// Error of `ceph osd tree`, if the key was not accepted.
     #[serde(default)]
     pub key_trouble: Option<String>,
+    /// Error of `ceph-volume raw prepare --help`, if it failed: then `raw_osd_id` and `stores` say nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_trouble: Option<String>,
 }

@@ -209,10 +209,14 @@ impl DiskSelection<'_> {
             ));
         }
         // An inventory has no key, so it can't know whether the mons accept the key.
-        let Capability { ceph_version, raw_osd_id, missing_tools, .. } = &self.inventory.capability;
+        let Capability { ceph_version, raw_osd_id, missing_tools, tool_trouble, .. } =
+            &self.inventory.capability;
         if !missing_tools.is_empty() {
             let tools: Vec<&str> = missing_tools.iter().map(String::as_str).collect();
             return Err(format!("the image of its node is missing {}", tools.join(", ")));
+        }
+        if let Some(why) = tool_trouble {
+            return Err(format!("ceph-volume did not say on its node what it can do: {why}"));
         }
         if !raw_osd_id {
             return Err(format!(

@@ -212,7 +212,9 @@ impl<'a> Step<'a> {
         }
         match self.report() {
             // A device that is not found or not recognised is inspected again, but not for ever.
-            Some(NodeReport { problem: None, .. }) if self.is_not_found() || self.key_trouble().is_some() => {
+            Some(NodeReport { problem: None, .. })
+                if self.is_not_found() || self.image_trouble().is_some() =>
+            {
                 attempt.failures + 1
             }
             // An inspection between two rebuilds fixes nothing: only the first proof, or a completed change,
@@ -267,17 +269,33 @@ impl<'a> Step<'a> {
     pub(super) fn last_trouble(&self) -> String {
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
         let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
-        let why = reported.or(unknown).map(str::to_owned).or_else(|| self.key_trouble());
+        let why = reported.or(unknown).map(str::to_owned).or_else(|| self.image_trouble());
         let why = why.or_else(|| self.last_job().and_then(|job| job.trouble.clone()));
         let why = why.or_else(|| self.record.attempt.not_started.clone());
         why.unwrap_or_else(|| "it left no report".to_owned())
+    }
+
+    /// Returns what an inspection could not learn on the node, if nothing is proven yet.
+    pub(super) fn image_trouble(&self) -> Option<String> {
+        self.key_trouble().or_else(|| self.tool_trouble())
+    }
+
+    /// Returns why it is unknown what ceph-volume of the image can do, if nothing is proven yet.
+    ///
+    /// It may have been killed, or have taken too long: the next attempt asks again. An OSD that is removed
+    /// needs no ceph-volume.
+    fn tool_trouble(&self) -> Option<String> {
+        let is_first = self.record.evidence.is_none() && !self.record.is_removal();
+        let said =
+            self.report().filter(|_| is_first)?.inspection.as_ref()?.capability.tool_trouble.as_ref()?;
+        Some(format!("ceph-volume did not say on its node what it can do: {said}"))
     }
 
     /// Returns why the mons did not answer the node, if nothing is proven yet.
     ///
     /// Rook from 1.19 on deletes the key of that user after each reconcile, and mons may be unreachable. The
     /// next attempt asks with the key that exists then.
-    pub(super) fn key_trouble(&self) -> Option<String> {
+    fn key_trouble(&self) -> Option<String> {
         let is_first = self.record.evidence.is_none();
         let can = &self.report().filter(|_| is_first)?.inspection.as_ref()?.capability;
         let said = can.key_trouble.as_deref().unwrap_or("`ceph osd tree` failed");

@@ -15,7 +15,7 @@ impl Step<'_> {
     /// Proves the device: nothing is known of it, or the proof is not in the record yet.
     pub(super) fn prove(&self) -> Next {
         let report =
-            phase::last_inspection(self.record, self.view.seen).filter(|_| self.key_trouble().is_none());
+            phase::last_inspection(self.record, self.view.seen).filter(|_| self.image_trouble().is_none());
         if let (DiskFact::Old | DiskFact::Blank, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }

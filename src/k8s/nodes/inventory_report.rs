@@ -162,6 +162,7 @@ mod tests {
                     missing_tools: [].into(),
                     key_accepted: false,
                     key_trouble: None,
+                    tool_trouble: None,
                 },
                 disks,
                 osds: Vec::new(),

@@ -49,6 +49,7 @@ fn asked(slot: Option<&str>) -> CapabilityAnswer {
         missing_tools: [].into(),
         key_accepted: true,
         key_trouble: None,
+        tool_trouble: None,
     };
     let slots: BTreeMap<OsdId, String> = slot.map(|word| (OsdId(1), word.to_owned())).into_iter().collect();
     CapabilityAnswer { capability, slots: Ok(slots) }

@@ -66,14 +66,27 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
     let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
     let ceph_version =
         version.map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout));
-    let knows = help.as_ref().is_ok_and(|answer| knows_osd_id(&answer.stdout));
+    of_answers(ceph_version, help.map(|answer| answer.stdout), missing(&host.path, &TOOLS))
+}
+
+/// Returns the capabilities by the answers of the image's tools.
+fn of_answers(
+    ceph_version: String,
+    help: Result<String, NodeError>,
+    missing_tools: BTreeSet<String>,
+) -> Capability {
+    let is_missing = missing_tools.contains("ceph-volume");
+    let trouble = help.as_ref().err().filter(|_| !is_missing);
+    let tool_trouble = trouble.map(|error| last_lines(&error.to_string()));
+    let help = help.unwrap_or_default();
     Capability {
-        raw_osd_id: knows && !classify::ignores_osd_id(&ceph_version),
+        raw_osd_id: knows_osd_id(&help) && !classify::ignores_osd_id(&ceph_version),
         ceph_version,
-        stores: help.map(|answer| stores(&answer.stdout)).unwrap_or_default(),
-        missing_tools: missing(&host.path, &TOOLS),
+        stores: stores(&help),
+        missing_tools,
         key_accepted: false,
         key_trouble: None,
+        tool_trouble,
     }
 }
 
@@ -88,6 +101,9 @@ impl CapabilityAnswer {
         layers: Layers,
     ) -> Result<(), NodeError> {
         self.has_tools(host, request, layers)?;
+        if let (Mode::Raw, Some(why)) = (request.target.mode, &self.capability.tool_trouble) {
+            return Err(NodeError::NotDone(why.clone()));
+        }
         if request.target.mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(
                 "ceph-volume raw prepare does not support --osd-id in {}",
@@ -237,6 +253,24 @@ mod tests {
         }
         assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
+    }
+
+    #[test]
+    fn failed_question_to_ceph_volume_is_reported_as_such() {
+        let of = |help| of_answers("ceph version 18.2.7".to_owned(), help, BTreeSet::new());
+        let failed = of(Err(NodeError::NotDone("`ceph-volume` did not respond within 60 s".to_owned())));
+        assert!(
+            failed.tool_trouble.as_ref().is_some_and(|why| why.contains("did not respond")),
+            "{failed:?}"
+        );
+        assert!(!failed.raw_osd_id && failed.stores.is_empty());
+        let missing = Err(NodeError::NotDone("start `ceph-volume`: not found".to_owned()));
+        let missing = of_answers(String::new(), missing, BTreeSet::from(["ceph-volume".to_owned()]));
+        assert_eq!(missing.tool_trouble, None, "it is reported as a missing tool");
+        let old = of(Ok("usage: ceph-volume raw prepare [--bluestore]".to_owned()));
+        assert_eq!((old.tool_trouble, old.raw_osd_id), (None, false));
+        let able = of(Ok(said("18.2.7", "raw-prepare-help.txt")));
+        assert_eq!((able.tool_trouble, able.raw_osd_id), (None, true));
     }
 
     #[test]

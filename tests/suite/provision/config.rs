@@ -104,6 +104,13 @@ fn osd_config_that_is_unsupported_is_rejected_and_reported_once() {
         (&|case| case.storage().config.unreadable = vec!["x is `y`".to_owned()], "x is `y`"),
         (&|case| case.inventory.capability.raw_osd_id = false, "ceph-volume of ceph version 16.2.15"),
         (
+            &|case| {
+                let can = &mut case.inventory.capability;
+                (can.raw_osd_id, can.tool_trouble) = (false, Some("killed".to_owned()));
+            },
+            "ceph-volume did not say on its node what it can do: killed",
+        ),
+        (
             &|case| case.inventory.capability.missing_tools = set(&["sgdisk"]),
             "the image of its node is missing sgdisk",
         ),

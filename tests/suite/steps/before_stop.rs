@@ -4,6 +4,30 @@ use osd_migrate::domain::next::Summary;
 
 use super::*;
 
+// ---- Unproven: what the image can do
+
+/// Checks a ceph-volume that was killed, or took too long: it is asked again, and the release is not blamed.
+#[test]
+fn failed_question_about_ceph_volume_has_limited_retries() {
+    let failed = |world: World| {
+        world.report_with(OSD, |r| {
+            let can = &mut r.inspection.as_mut().unwrap().capability;
+            (can.raw_osd_id, can.stores) = (false, [].into());
+            can.tool_trouble = Some("`ceph-volume` did not respond within 60 s".to_owned());
+        })
+    };
+    let mut world = failed(World::recorded(OSD));
+    for _ in 0..2 {
+        check!(world.plan(), Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, after: Some(why) }, .. }
+            if why.contains("did not respond"));
+        world = failed(world.saved("inspect"));
+    }
+    let last = world.plan();
+    let why = quarantine(&last).unwrap();
+    assert!(why.contains("did not respond") && !why.contains("does not support"), "{why}");
+    world.report_with(OSD, |_| {}).saved("proof");
+}
+
 // ---- Withdrawn
 
 #[test]

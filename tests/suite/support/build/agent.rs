@@ -64,6 +64,7 @@ pub(crate) fn able() -> Capability {
         missing_tools: BTreeSet::new(),
         key_accepted: true,
         key_trouble: None,
+        tool_trouble: None,
     }
 }
 
