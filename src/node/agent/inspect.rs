@@ -14,6 +14,7 @@ use crate::node::host::Host;
 use crate::node::legacy::directory;
 use crate::node::legacy::files::Sharing;
 use crate::node::pvc::available::available;
+use crate::node::state::persistence;
 use crate::node::steps::Steps;
 use crate::node::volumes::{databases, luks, stack};
 
@@ -31,7 +32,8 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         // The key is asked first: without it, a LUKS header of this record can't be read either.
         Err(error) => return Outcome::failed(luks::check_key(host, request).err().unwrap_or(error)),
     };
-    let refused = luks::check_key(host, request).err().or_else(|| foreign_data(request, &search));
+    let refused = forgets_issued(request, host).or_else(|| luks::check_key(host, request).err());
+    let refused = refused.or_else(|| foreign_data(request, &search));
     let refused = refused.or_else(|| unnamed_partition(request, host, &search));
     let refused = match (&search, refused.or_else(|| foreign_layers(request, host, &search))) {
         (Search::One(found), None) => steps
@@ -120,6 +122,26 @@ fn foreign_data(request: &NodeRequest, search: &Search) -> Option<NodeError> {
     let why =
         found.examine.foreign.clone().filter(|_| request.evidence.is_none() && !request.looks_for_blank())?;
     Some(NodeError::Foreign(why))
+}
+
+/// Returns the error for a node whose folder for issued fsids may be lost.
+///
+/// Between `osd new` and the report, only that folder says that an unfinished OSD is one of osd-migrate.
+/// Asked before the OSD is stopped. A removal issues no fsid.
+fn forgets_issued(request: &NodeRequest, host: &Host) -> Option<NodeError> {
+    if request.evidence.is_some() || request.after.is_some() {
+        return None;
+    }
+    let kind = match persistence::lost_on_restart(&host.state) {
+        Ok(kind) => kind?,
+        Err(error) => return Some(error),
+    };
+    let (node, namespace, osd) = (&host.node, &host.namespace, request.osd);
+    Some(NodeError::Refused(format!(
+        "spec.dataDirHostPath of the CephCluster is on {kind} on node {node}, and a restart of the node may lose what an \
+         agent keeps there: the fsid of an unfinished OSD. Mount a file system of a disk there; then: osd-migrate -n \
+         {namespace} retry {osd}"
+    )))
 }
 
 /// Returns the error for a partition without a unique id: a later agent could not find it again.
@@ -215,6 +237,21 @@ mod tests {
         disk.identity.wwn = wwn.map(str::to_owned);
         let examine = DiskFinding::plain(Content::Blank, None);
         Search::One(Box::new(FoundDisk { disk, examine, volume: None }))
+    }
+
+    #[test]
+    fn state_folder_in_memory_is_refused_before_the_stop() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut host, asked) = (host(root.path()), request("n1"));
+        host.state = "/dev/shm".into();
+        let refused = forgets_issued(&asked, &host).unwrap().to_string();
+        for part in ["spec.dataDirHostPath", "is on tmpfs on node n1", "retry osd.1"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        let removed = NodeRequest { after: Some(DiskAfter::Wipe), ..asked.clone() };
+        assert!(forgets_issued(&removed, &host).is_none());
+        host.state = "/proc".into();
+        assert!(forgets_issued(&asked, &host).is_none(), "any other file system");
     }
 
     #[test]

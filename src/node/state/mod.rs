@@ -5,7 +5,9 @@
 //! | `lock` | one agent for each OSD |
 //! | `attempts` | the sequence of agents |
 //! | `issued` | the fsids that reached `osd new` |
+//! | `persistence` | whether the folder outlives a restart of the node |
 
 pub(crate) mod attempts;
 pub(crate) mod issued;
 pub(crate) mod lock;
+pub(crate) mod persistence;
