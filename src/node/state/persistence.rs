@@ -13,7 +13,7 @@ const IN_MEMORY: [(u32, &str); 3] =
 
 /// Returns the file system of a folder, if a restart of the node may lose it.
 pub(crate) fn lost_on_restart(folder: &Path) -> Result<Option<&'static str>, NodeError> {
-    let found = statfs(folder).map_err(|errno| NodeError::io("stat", folder)(errno.into()))?;
+    let found = statfs(folder).map_err(NodeError::io("stat", folder))?;
     Ok(u32::try_from(found.f_type).ok().and_then(in_memory))
 }
 

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use osd_migrate::domain::inspection::NodeTask;
-use osd_migrate::domain::observation::JobState;
+use osd_migrate::domain::observation::{JobState, NodeJob};
 
 use super::*;
 
@@ -15,14 +15,20 @@ fn clearing() -> Run {
     run.acts(
         |act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Clear),
     );
-    run.world.kube.node_jobs.last_mut().unwrap().state = JobState::Running;
+    job(&mut run).state = JobState::Running;
     run
+}
+
+fn job(run: &mut Run) -> &mut NodeJob {
+    let jobs = &mut run.world.kube.node_jobs;
+    jobs.iter_mut().find(|job| job.task == NodeTask::Clear).unwrap()
 }
 
 /// Returns the next step after these hours.
 fn after(mut run: Run, hours: i64, beats: bool) -> Next {
     run.world.at += TimeDelta::hours(hours);
-    run.world.kube.node_jobs.last_mut().unwrap().heartbeat_at = beats.then_some(run.world.at);
+    let heartbeat = beats.then_some(run.world.at);
+    job(&mut run).heartbeat_at = heartbeat;
     run.next()
 }
 
