@@ -95,7 +95,7 @@ fn osd_layout_is_raw_only_if_rook_chooses_raw() {
 #[test]
 fn osd_config_that_is_unsupported_is_rejected_and_reported_once() {
     let disks = [free("sdb"), free("sdc")];
-    let changes: [(Change<'_>, &str); 6] = [
+    let changes: [(Change<'_>, &str); 7] = [
         (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
         (
             &|case| case.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
