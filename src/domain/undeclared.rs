@@ -116,11 +116,10 @@ impl Compared<'_> {
     fn why_undeclared(&self, inventories: &Inventories) -> Result<Option<String>, String> {
         let node = self.daemon.node.as_ref().ok_or("its node is not known")?;
         if !provision::is_declared(node, self.seen) {
-            let is_known = self.seen.kube.nodes.contains_key(node);
-            if let Some(entry) = provision::entry_without_node(self.seen).filter(|_| !is_known) {
+            if let Some(entry) = provision::entry_that_may_mean(node, self.seen) {
                 return Err(format!(
-                    "node {node} is not in the cluster. The entry {entry} of spec.storage.nodes names no node of the cluster, \
-                     and may mean this one"
+                    "no entry of spec.storage.nodes names node {node}. The entry {entry} of spec.storage.nodes names no node \
+                     of the cluster, and may mean this one"
                 ));
             }
             return Ok(Some(format!("the CephCluster does not select node {node}")));

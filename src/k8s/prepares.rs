@@ -10,6 +10,7 @@ use crate::domain::osd::NodeName;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::nodes::job_state;
+use crate::k8s::osd::daemons;
 use crate::k8s::pods;
 
 /// Selector of the Jobs, and of their pods.
@@ -109,12 +110,9 @@ fn node_of(job: &RunningJob, pods: &[PreparePod], nodes: &BTreeMap<NodeName, Nod
 
 /// Returns the only node that a selector selects.
 ///
-/// Rook takes the label `kubernetes.io/hostname`, or the one that `ROOK_CUSTOM_HOSTNAME_LABEL` of its
-/// operator names (pkg/operator/k8sutil/labels.go, `LabelHostname`, v1.20.6). A node that was deleted has the
-/// name of its OSDs' Deployments.
+/// A node that was deleted has the name of its OSDs' Deployments.
 fn selected(selector: &BTreeMap<String, String>, nodes: &BTreeMap<NodeName, Node>) -> Option<NodeName> {
-    let fits = |node: &Node| selector.iter().all(|(label, value)| node.labels.get(label) == Some(value));
-    let mut found = nodes.iter().filter(|(_, node)| fits(node)).map(|(name, _)| name);
+    let mut found = daemons::selected(selector, nodes);
     match (found.next(), found.next()) {
         (Some(node), None) => Some(node.clone()),
         (Some(_), Some(_)) => None,

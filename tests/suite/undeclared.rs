@@ -356,6 +356,12 @@ fn osds_of_a_missing_node_stay_if_an_entry_may_mean_it() {
         (storage.all_nodes, storage.nodes) = (false, vec![entry("h1.example", DeviceSelection::default())]);
     });
     assert!(case.unknown().contains("The entry h1.example of spec.storage.nodes"), "{}", case.unknown());
+    // With ROOK_CUSTOM_HOSTNAME_LABEL, it may mean a node that exists, too.
+    let labelled = Case::of(devices(&["sda", "sdb"])).with(|case| {
+        let storage = case.storage();
+        (storage.all_nodes, storage.nodes) = (false, vec![entry("stor1", DeviceSelection::default())]);
+    });
+    assert!(labelled.unknown().contains("The entry stor1 of spec.storage.nodes"), "{}", labelled.unknown());
     // All entries name nodes: this one was taken out.
     let other = case.with(|case| {
         let known = case.seen.kube.nodes.keys().next().expect("another node").0.clone();

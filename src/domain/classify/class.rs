@@ -72,6 +72,13 @@ pub enum Refusal {
     NoNode(String),
     /// OSD whose Deployment is pinned to no node and has no pod on one.
     NoPod(OsdId),
+    /// OSD on a node that no entry of `spec.storage.nodes` names, while another entry may mean the node.
+    NodeUnclear {
+        /// node of the OSD
+        node: String,
+        /// entry that names no node
+        entry: String,
+    },
     /// OSD without a place in CRUSH.
     NoCrushItem,
     /// OSD that another client manages.
@@ -153,6 +160,12 @@ impl fmt::Display for Refusal {
                 "its Deployment is pinned to no node and has no pod on one, so its node is unknown. See: kubectl -n \
                  NAMESPACE get pods -o wide -l ceph-osd-id={}",
                 osd.0
+            ),
+            Self::NodeUnclear { node, entry } => write!(
+                f,
+                "no entry of spec.storage.nodes names its node {node}, and the entry {entry}, which names no node, may \
+                 mean it (ROOK_CUSTOM_HOSTNAME_LABEL of Rook's operator). Give the entry the name of its node, or remove \
+                 it: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER"
             ),
             Self::NoCrushItem => f.write_str("it has no CRUSH location. See: ceph osd tree"),
             Self::ManagedExternally(what) => write!(f, "it is managed externally: {what}"),

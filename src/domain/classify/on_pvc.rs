@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::class::{Class, Difference, Mismatch, Refusal};
 use super::differences::differences;
 use super::obstacles::{is_no_way_back, obstacle};
-use super::pvc_refusal::PvcRefusal;
+use super::pvc_refusal::{NAME_CHARS, PvcRefusal};
 use super::pvcs::{OfSet, PvcIndex};
 use super::target::Target;
 use crate::domain::device_set::{DeviceSet, METADATA, WAL};
@@ -59,7 +59,7 @@ pub(super) fn class_of(
     if let Some(part) = unnamed_part(on, metadata) {
         return not_yet(&format!("its {part} is on a device that its Deployment does not name"));
     }
-    OfSet { osd, on, set, index }.pvcs(data)?;
+    let pvcs = OfSet { osd, on, set, index }.pvcs(data)?;
     if is_no_way_back(metadata, &seen.kube.declaration.store) {
         return Err(Refusal::NoWayBack);
     }
@@ -69,7 +69,17 @@ pub(super) fn class_of(
     if kind.is_encrypted() && set.encrypted && is_rotated_without(osd, on, &differs, seen) {
         return Err(PvcRefusal::OldRotation { osd }.into());
     }
+    if let Some(pvc) = with_long_name(pvcs, kind, on).filter(|_| set.encrypted) {
+        return Err(PvcRefusal::PvcNameTooLong { pvc, set: set.name.clone() }.into());
+    }
     Ok(Class::Mismatched(Mismatch { format: kind, differs }))
+}
+
+/// Returns a PVC that is not encrypted yet, and whose name is too long for an encrypted one.
+fn with_long_name(pvcs: PerPvc<String>, kind: Kind, on: &OnPvcs) -> Option<String> {
+    let is_encrypted = |pvc: &String| kind.is_encrypted() && on.names().any(|name| name == pvc.as_str());
+    let all = [Some(pvcs.data), pvcs.db, pvcs.wal].into_iter().flatten();
+    all.filter(|pvc| !is_encrypted(pvc)).find(|pvc| pvc.len() > NAME_CHARS)
 }
 
 /// Returns the key management service that the key of the new OSD would have to be in, if it gets one.

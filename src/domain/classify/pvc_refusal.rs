@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::osd::OsdId;
 
+/// Number of characters that the name of an encrypted PVC may have.
+///
+/// Each start of the OSD sets the label `pvc_name=PVC` in the LUKS2 header of the PVC
+/// (pkg/operator/ceph/cluster/osd/spec.go, `openEncryptedBlock`, v1.20.6). A label has at most 47 characters.
+/// From 2.8.2 on, cryptsetup fails if it is longer (lib/luks2/luks2_json_metadata.c, `LUKS2_hdr_labels`).
+/// Before, it cut the label.
+pub(super) const NAME_CHARS: usize = 47 - "pvc_name=".len();
+
 /// Reason why an OSD on a PersistentVolumeClaim is not migrated.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
@@ -74,6 +82,13 @@ pub enum PvcRefusal {
         /// OSD
         osd: OsdId,
     },
+    /// PVC that is to be encrypted, whose name is too long for the label in its LUKS2 header.
+    PvcNameTooLong {
+        /// PVC of the OSD
+        pvc: String,
+        /// device set of the OSD
+        set: String,
+    },
 }
 
 impl fmt::Display for PvcRefusal {
@@ -135,6 +150,12 @@ impl fmt::Display for PvcRefusal {
                  -n NAMESPACE edit cephcluster CEPHCLUSTER"
             ),
             Self::OldRotation { osd } => old_rotation(*osd, f),
+            Self::PvcNameTooLong { pvc, set } => write!(
+                f,
+                "the name of its PVC {pvc} has more than {NAME_CHARS} characters: if it was encrypted, the OSD would \
+                 not start with cryptsetup 2.8.2 and later. Declare a device set with a shorter name, whose OSDs \
+                 replace those of `{set}`: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER"
+            ),
         }
     }
 }

@@ -121,7 +121,8 @@ impl OfSet<'_, '_> {
             | PvcRefusal::LvmOnPvc { .. }
             | PvcRefusal::NoDatabasePvc { .. }
             | PvcRefusal::KeyInKms { .. }
-            | PvcRefusal::OldRotation { .. }) => why,
+            | PvcRefusal::OldRotation { .. }
+            | PvcRefusal::PvcNameTooLong { .. }) => why,
         })?;
         if let Some(osd) = self.index.other_user(self.osd, name) {
             return Err(refused(&format!("PVC {name} belongs to {osd}")));

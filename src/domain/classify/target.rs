@@ -55,6 +55,10 @@ pub(super) fn declared(
     if daemon.on_pvcs.is_some() {
         return not_yet("an OSD on a PVC".to_owned());
     }
+    let may_mean = |node| Some((node, provision::entry_that_may_mean(node, seen)?));
+    if let Some((node, entry)) = daemon.node.as_ref().and_then(may_mean) {
+        return Err(Refusal::NodeUnclear { node: node.to_string(), entry: entry.to_owned() });
+    }
     let in_place = daemon.node.as_ref().filter(|_| !kind.is_some_and(Kind::in_directory));
     if let Some(link) = in_place.and_then(|node| provision::unknown_link(node, metadata, seen)) {
         return not_yet(format!(
@@ -91,9 +95,12 @@ fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Obser
     }
 }
 
-/// Returns whether the node declares encryption, whatever its device declares (see `provision`: Rook reads
-/// the node's setting only).
+/// Returns whether the node declares encryption, or may declare it, whatever its device declares (see
+/// `provision`: Rook reads the node's setting only).
 pub fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
-    let of_node = |node| provision::config_of(node, None, seen).encrypted == Some(true);
+    let of_node = |node| {
+        provision::config_of(node, None, seen).encrypted == Some(true)
+            || provision::may_be_encrypted(node, seen)
+    };
     daemon.node.as_ref().is_some_and(of_node)
 }

@@ -215,8 +215,8 @@ pub enum Reason {
         /// the Deployment is already at 0 replicas, and its pod has not ended
         ends: bool,
     },
-    /// The Deployment of Rook's operator is not found where expected, but an operator works for this
-    /// CephCluster.
+    /// No running operator is found where expected, but an operator works for this CephCluster, or did so
+    /// until a moment ago.
     OperatorNotFound {
         /// time of Rook's last status of Ceph
         checked: DateTime<Utc>,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
@@ -22,18 +22,22 @@ const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
 
 /// Returns the gate that is open if no operator is running.
 ///
-/// An operator is running if its Deployment is found and runs, or if no Deployment is found and Rook still
+/// An operator is running if its Deployment is found and runs, or if none is found that runs and Rook still
 /// updates the CephCluster.
+///
+/// A Deployment that is found at 0 may be a remaining one, while the operator is running elsewhere. It is the
+/// right one if osd-migrate scaled it, or if the fence is set, which needs an operator that was running.
 pub(super) fn is_away(seen: &Observation) -> Gate {
-    match (&seen.kube.operator, seen.kube.rook_checked) {
+    let is_right = |operator: &Operator| operator.scaled_by_osd_migrate || seen.kube.fence.is_some();
+    let is_recent = |checked: &DateTime<Utc>| seen.at - *checked < ROOK_IS_SILENT;
+    match (&seen.kube.operator, seen.kube.rook_checked.filter(is_recent)) {
         (Some(operator), _) if operator.runs() => {
             let (name, ends) = (operator.name.clone(), operator.replicas == 0);
             Gate::Shut(Reason::OperatorRuns { name, by_hand: false, ends })
         }
-        (None, Some(checked)) if seen.at - checked < ROOK_IS_SILENT => {
-            Gate::Shut(Reason::OperatorNotFound { checked })
-        }
-        (None | Some(_), _) => Gate::Open,
+        (Some(operator), _) if is_right(operator) => Gate::Open,
+        (None | Some(_), Some(checked)) => Gate::Shut(Reason::OperatorNotFound { checked }),
+        (None | Some(_), None) => Gate::Open,
     }
 }
 
@@ -150,14 +154,19 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
 /// Rook takes an OSD whose set is not declared for one that is to be unencrypted.
 fn differs_from_set(slot: &Slot, daemon: &Daemon, on: &OnPvcs, seen: &Observation) -> bool {
     let encrypted = classify::set_of(on, seen).is_some_and(|set| set.encrypted);
+    daemon.encrypted_to_rook != encrypted || has_other_store(slot, seen)
+}
+
+fn has_other_store(slot: &Slot, seen: &Observation) -> bool {
     let store = slot.metadata.as_ref().map(|metadata| &metadata.store);
-    daemon.encrypted_to_rook != encrypted || store.is_some_and(|store| *store != seen.kube.declaration.store)
+    store.is_some_and(|store| *store != seen.kube.declaration.store)
 }
 
 /// Returns whether Rook's own migration would take an OSD on a disk of its host.
 fn differs_on_host(osd: OsdId, slot: &Slot, daemon: Option<&Daemon>, seen: &Observation) -> bool {
     match classify::class_of(osd, slot, seen) {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
+        Class::Refused(Refusal::NodeUnclear { .. }) if has_other_store(slot, seen) => true,
         Class::Conforming | Class::Legacy(_) | Class::Available | Class::Refused(_) => {
             daemon.is_some_and(|daemon| daemon.encrypted_to_rook)
                 || classify::kind_of(osd, slot, seen).is_ok_and(|kind| kind.is_some_and(Kind::is_encrypted))

@@ -206,9 +206,10 @@ impl fmt::Display for Reason {
             ),
             Self::OperatorNotFound { checked } => write!(
                 f,
-                "a Rook operator updated the CephCluster at {} (status.ceph.lastChecked), but it is not in the expected \
-                 namespace. Find it: kubectl get pods -A -l app=rook-ceph-operator. Then name its namespace with \
-                 --operator-namespace (value operatorNamespace)",
+                "a Rook operator updated the CephCluster at {} (status.ceph.lastChecked), but none is running in the \
+                 expected namespace. If it was stopped a moment ago, wait three minutes. Otherwise find it: kubectl get \
+                 pods -A -l app=rook-ceph-operator. Then name its namespace with --operator-namespace (value \
+                 operatorNamespace)",
                 checked.format("%H:%M:%SZ")
             ),
             Self::FenceNotAcknowledged { name } => write!(

@@ -172,7 +172,8 @@ fn pvc(refusal: &PvcRefusal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | PvcRefusal::NoDatabasePvc { .. }
         | PvcRefusal::LvmOnPvc { .. }
         | PvcRefusal::KeyInKms { .. }
-        | PvcRefusal::OldRotation { .. }) => write!(f, "{refusal}"),
+        | PvcRefusal::OldRotation { .. }
+        | PvcRefusal::PvcNameTooLong { .. }) => write!(f, "{refusal}"),
     }
 }
 

@@ -174,7 +174,8 @@ impl<'a> OfSet<'a> {
             | PvcRefusal::NoDatabasePvc { .. }
             | PvcRefusal::LvmOnPvc { .. }
             | PvcRefusal::KeyInKms { .. }
-            | PvcRefusal::OldRotation { .. } => Obstacle::Pvc(refusal),
+            | PvcRefusal::OldRotation { .. }
+            | PvcRefusal::PvcNameTooLong { .. } => Obstacle::Pvc(refusal),
         }
     }
 

@@ -186,9 +186,17 @@ pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
     wanted::is_asked_for(node, seen)
 }
 
-/// Returns the first entry of `spec.storage.nodes` that names no node of the cluster.
-pub fn entry_without_node(seen: &Observation) -> Option<&str> {
-    wanted::entry_without_node(seen)
+/// Returns an entry of `spec.storage.nodes` that names no node of the cluster, if it may mean this node, which
+/// no entry names.
+pub fn entry_that_may_mean<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a str> {
+    wanted::entries_that_may_mean(node, seen).next().map(|entry| entry.name.as_str())
+}
+
+/// Returns whether an entry of `spec.storage.nodes` that may mean this node declares encryption.
+pub fn may_be_encrypted(node: &NodeName, seen: &Observation) -> bool {
+    let storage = &seen.kube.declaration.storage;
+    let is_encrypted = |entry| wanted::of_entry(entry, storage).config.encrypted == Some(true);
+    wanted::entries_that_may_mean(node, seen).any(is_encrypted)
 }
 
 /// Describes what is declared for a node's disks.

@@ -15,8 +15,8 @@ pub mod volumes;
 mod wanted;
 
 pub use declared::{
-    Declared, NothingDeclared, config_of, database_asked, declares_nothing, entry_without_node, is_declared,
-    selected, selects, unknown_link,
+    Declared, NothingDeclared, config_of, database_asked, declares_nothing, entry_that_may_mean, is_declared,
+    may_be_encrypted, selected, selects, unknown_link,
 };
 pub use location::location;
 pub use placement::{Nodes, nodes};

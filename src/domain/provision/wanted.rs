@@ -77,16 +77,22 @@ fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> 
     seen.kube.declaration.storage.nodes.iter().find(means)
 }
 
-/// Returns the first entry in `nodes[]` that names no node.
+/// Returns the entries in `nodes[]` that may mean a node that no entry names: those that name no node.
 ///
-/// It may name one whose object is missing: the label of such a node is not known.
-pub(super) fn entry_without_node(seen: &Observation) -> Option<&str> {
-    let has_node = |entry: &&StorageNode| {
+/// Rook compares them with the label that `ROOK_CUSTOM_HOSTNAME_LABEL` of its operator names
+/// (pkg/operator/k8sutil/labels.go, `LabelHostname`, v1.20.6), which is not known here. The label of a node
+/// whose object is missing is not known either.
+pub(super) fn entries_that_may_mean<'a>(
+    node: &NodeName,
+    seen: &'a Observation,
+) -> impl Iterator<Item = &'a StorageNode> {
+    let has_node = move |entry: &StorageNode| {
         let means = |(name, node): (&NodeName, &Node)| name.0 == entry.name || node.hostname == entry.name;
         seen.kube.nodes.iter().any(means)
     };
-    let mut entries = seen.kube.declaration.storage.nodes.iter();
-    entries.find(|entry| !has_node(entry)).map(|entry| entry.name.as_str())
+    let is_declared = is_asked_for(node, seen);
+    let entries = seen.kube.declaration.storage.nodes.iter();
+    entries.filter(move |entry| !is_declared && !has_node(entry))
 }
 
 /// Returns whether the CephCluster declares anything for the node's disks.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::domain::classify::{self, Class};
+use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::device_set::DeviceSet;
 use crate::domain::fnv;
 use crate::domain::gate;
@@ -47,7 +47,9 @@ pub(crate) fn stands(view: View<'_>) -> bool {
 fn is_fulfilled(order: &FenceOrder, seen: &Observation) -> bool {
     let differs = || {
         let mut classes = classify::classes(seen.ceph.slots.iter(), seen);
-        classes.any(|(_, class)| matches!(class, Class::Mismatched(_)))
+        classes.any(|(_, class)| {
+            matches!(class, Class::Mismatched(_) | Class::Refused(Refusal::NodeUnclear { .. }))
+        })
     };
     order.declared != shape_of(&seen.kube.declaration) && changed_by_rook(seen).is_empty() && !differs()
 }

@@ -1,6 +1,8 @@
 //! Parser of an OSD's Deployment. Deployments come from many Rook versions and also from people, so the
 //! parser assumes only that the object is a Deployment.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::domain::inspection::RecordId;
@@ -22,6 +24,8 @@ pub(crate) struct Parsed {
     pub(crate) daemon: Daemon,
     /// Value of `kubernetes.io/hostname` that the Deployment is pinned to.
     pub(crate) hostname: Option<String>,
+    /// Node selector of the pods; empty if the hostname is known.
+    pub(crate) selector: BTreeMap<String, String>,
     /// Whether it has the label `ceph-osd-id`, by which requests of some OSDs select.
     pub(crate) is_labelled: bool,
     /// Namespace of the operator that created the Deployment.
@@ -67,7 +71,8 @@ pub(crate) fn parse(deployment: &Value) -> Result<Parsed, String> {
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
     let is_labelled = label(OSD_ID).and_then(osd_of_label).is_some();
-    Ok(Parsed { osd, daemon, hostname, is_labelled, operator_namespace })
+    let selector = if hostname.is_none() { selector(deployment) } else { BTreeMap::new() };
+    Ok(Parsed { osd, daemon, hostname, selector, is_labelled, operator_namespace })
 }
 
 /// Returns whether the Deployment opens its encrypted device itself.
@@ -166,6 +171,13 @@ pub(super) fn managed_externally(deployment: &Value) -> Option<String> {
         format!("{kind} {key}={}", value.as_str().unwrap_or_default())
     };
     label.map(|l| said("label", l)).or_else(|| replacement.map(|a| said("annotation", a)))
+}
+
+/// Returns the node selector of the pods.
+fn selector(deployment: &Value) -> BTreeMap<String, String> {
+    let labels = deployment.pointer("/spec/template/spec/nodeSelector").and_then(Value::as_object);
+    let pair = |(label, value): (&String, &Value)| Some((label.clone(), value.as_str()?.to_owned()));
+    labels.into_iter().flatten().filter_map(pair).collect()
 }
 
 /// Returns the hostname that pins the pods: node selector, else a required node affinity to exactly one.

@@ -30,10 +30,11 @@ pub(crate) fn daemons(
     nodes: &BTreeMap<NodeName, Node>,
 ) -> (BTreeMap<OsdId, Daemon>, Vec<Ambiguity>) {
     let (mut daemons, mut ambiguities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
+    let mut selectors = BTreeMap::new();
     let by_hostname: BTreeMap<&str, &NodeName> =
         nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
     for one in parsed {
-        let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
+        let daemon::Parsed { osd, mut daemon, hostname, selector, .. } = match one {
             Ok(parsed) => parsed,
             Err(ambiguity) => {
                 ambiguities.push(Ambiguity::of([], ambiguity));
@@ -51,6 +52,7 @@ pub(crate) fn daemons(
                 continue;
             }
         }
+        selectors.insert(osd, selector);
         daemons.insert(osd, daemon);
     }
     ambiguities.extend(on_one_pvc(&daemons));
@@ -76,10 +78,31 @@ pub(crate) fn daemons(
         // Space for four pods would be a third of what a daemon takes.
         daemon.pods.shrink_to_fit();
         daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
-        daemon.node = daemon.node.take().or_else(|| moved_to.remove(osd)).or_else(|| left.remove(osd));
+        let of_pod = || moved_to.remove(osd).or_else(|| left.remove(osd));
+        let pinned = || only_selected(selectors.get(osd)?, nodes);
+        daemon.node = daemon.node.take().or_else(of_pod).or_else(pinned);
     }
     ambiguities.sort();
     (daemons, ambiguities)
+}
+
+/// Returns the nodes that a node selector selects.
+///
+/// Rook takes the label `kubernetes.io/hostname`, or the one that `ROOK_CUSTOM_HOSTNAME_LABEL` of its
+/// operator names (pkg/operator/k8sutil/labels.go, `LabelHostname`, v1.20.6).
+pub(crate) fn selected<'a>(
+    selector: &BTreeMap<String, String>,
+    nodes: &'a BTreeMap<NodeName, Node>,
+) -> impl Iterator<Item = &'a NodeName> {
+    let fits = move |node: &Node| selector.iter().all(|(label, value)| node.labels.get(label) == Some(value));
+    nodes.iter().filter(move |(_, node)| fits(node)).map(|(name, _)| name)
+}
+
+/// Returns the only node that a node selector selects; none if the selector is empty.
+fn only_selected(selector: &BTreeMap<String, String>, nodes: &BTreeMap<NodeName, Node>) -> Option<NodeName> {
+    let mut found = selected(selector, nodes);
+    let node = found.next().filter(|_| !selector.is_empty())?;
+    found.next().is_none().then(|| node.clone())
 }
 
 /// Returns whether two Deployments run the same OSD on the same device: neither label is wrong.
@@ -110,7 +133,7 @@ pub(crate) fn osd_pod(pod: &ApiPod) -> Option<OsdPod> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -176,6 +199,29 @@ mod tests {
             Some(NodeName("no-node".to_owned())),
             "the node is gone: still said"
         );
+    }
+
+    /// Checks an operator with `ROOK_CUSTOM_HOSTNAME_LABEL`.
+    #[test]
+    fn stopped_osd_is_on_the_only_node_with_its_labels() {
+        let labelled = |name: &str, value: &str| {
+            let (name, node) = node(name, name);
+            (name, Node { labels: [("site/host".to_owned(), value.to_owned())].into(), ..node })
+        };
+        let on = |selector: Value, pods: Vec<OsdPod>| {
+            let nodes =
+                [labelled("n1", "s1"), labelled("n2", "s2"), labelled("n3", "s3"), labelled("n4", "s3")];
+            let object = json!({"metadata": {"name": "rook-ceph-osd-1", "labels": {"ceph-osd-id": "1"}},
+                "spec": {"template": {"spec": {"nodeSelector": selector}}}});
+            let parsed = parse_daemon(&serde_json::from_value(object).unwrap());
+            daemons(vec![parsed], pods, &nodes.into()).0[&OsdId(1)].node.clone().map(|node| node.0)
+        };
+        assert_eq!(on(json!({"site/host": "s2"}), Vec::new()).as_deref(), Some("n2"));
+        assert_eq!(on(json!({"site/host": "s3"}), Vec::new()), None, "two nodes");
+        assert_eq!(on(json!({"site/host": "s4"}), Vec::new()), None, "no node");
+        assert_eq!(on(json!({}), Vec::new()), None);
+        let pods = api_pod("a", "1", "Running").into_iter().collect();
+        assert_eq!(on(json!({"site/host": "s2"}), pods).as_deref(), Some("n1"), "its pod is there");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::k8s::osd::render_osd::Osd;
 /// Name of Rook's ConfigMap with the owner's settings of Ceph, and of its volume.
 const CONFIG: &str = "rook-config-override";
 
+/// Options with the addresses of an OSD that is exported to other Kubernetes clusters.
+const ADDRESSES: [&str; 3] = ["--public-addr=", "--public-bind-addr=", "--cluster-addr="];
+
 impl Osd<'_> {
     /// Returns the ConfigMap that the old Deployment mounted, else the one of all nodes.
     ///
@@ -106,6 +109,16 @@ impl Osd<'_> {
         self.container("chown-container-data-dir", &["chown"], &args, &json!([]), &mounts)
     }
 
+    /// Returns the arguments with the addresses of an OSD that is exported to other Kubernetes clusters.
+    ///
+    /// Rook adds them if `network.multiClusterService` is enabled, with the address of a Service of the OSD
+    /// (pkg/operator/ceph/cluster/osd/spec.go, `ExportService`, v1.11 and later).
+    fn exported_addresses(&self) -> impl Iterator<Item = &str> {
+        let args = osd_container(self.old).and_then(|container| container.get("args")?.as_array());
+        let args = args.into_iter().flatten().filter_map(Value::as_str);
+        args.filter(|arg| ADDRESSES.iter().any(|option| arg.starts_with(option)))
+    }
+
     pub(crate) fn daemon(&self, host_network: bool) -> Value {
         let (id, cluster) = (self.id(), self.frame.cluster.to_string());
         let location = format!("--crush-location={}", self.crush_location());
@@ -138,6 +151,7 @@ impl Osd<'_> {
         }
         let weight = self.deploy.initial_weight.map(|w| format!("--osd-crush-initial-weight={}", decimal(w)));
         args.extend(weight.as_deref());
+        args.extend(self.exported_addresses());
         let command = self.start_command();
         let command: Vec<_> = command.iter().map(String::as_str).collect();
         let mut container = self.container("osd", &command, &args, &self.daemon_env(), &self.mounts(&[]));

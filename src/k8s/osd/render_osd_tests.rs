@@ -131,6 +131,23 @@ fn osd_binds_to_the_ip_families_of_the_cephcluster() {
 }
 
 #[test]
+fn exported_addresses_of_an_osd_are_carried_over() {
+    let addresses =
+        ["--public-addr=203.0.113.7", "--public-bind-addr=$(ROOK_POD_IP)", "--cluster-addr=$(ROOK_POD_IP)"];
+    let with = |addresses: &[&str]| {
+        let mut old = old();
+        let args = [&["--foreground", "--id", "3"][..], addresses, &["--public-network=x"][..]].concat();
+        old["spec"]["template"]["spec"]["containers"][0]["args"] = json!(args);
+        let args = rendered(&old).pointer("/spec/template/spec/containers/0/args").unwrap().clone();
+        let is_one =
+            |arg: &&Value| arg.as_str().is_some_and(|arg| arg.contains("-addr=") || arg.contains("=x"));
+        args.as_array().unwrap().iter().filter(is_one).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(with(&addresses), addresses);
+    assert_eq!(with(&[]), Vec::<Value>::new());
+}
+
+#[test]
 fn config_override_of_the_node_is_mounted_as_before() {
     let mounted = |old: &Value| {
         let volumes =

@@ -39,7 +39,8 @@ const ROOM_BYTES: u64 = 1 << 20;
 ///
 /// It is a random uuid that nothing else uses, so no other program's header has a uuid of osd-migrate.
 const NAMESPACE: Uuid = Uuid::from_u128(0xd8c3_ef09_010d_4d07_9810_54f4_e68a_8551);
-/// Number of characters of a label that a LUKS2 header has room for; cryptsetup cuts longer ones.
+/// Number of characters of a label that a LUKS2 header has room for: cryptsetup cuts longer ones, and fails
+/// from 2.8.2 on.
 const LABEL_CHARS: usize = 47;
 /// Exit status of cryptsetup if a key opens no key slot.
 const NO_PERMISSION: i32 = 2;

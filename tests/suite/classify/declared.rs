@@ -1,13 +1,14 @@
 //! What is declared for an OSD: its layout, its encryption and the device of its database.
 
-use osd_migrate::domain::classify::{self, Class, Difference, Mismatch};
+use osd_migrate::domain::classify::{self, Class, Difference, Mismatch, Refusal};
+use osd_migrate::domain::gate::left_to_rooks_migration;
 use osd_migrate::domain::inspection::{Evidence, Piece, PieceLocation, Proof};
 use osd_migrate::domain::next::{Next, Saving};
 use osd_migrate::domain::osd::{Kind, Layout, Mode, ObjectStore, OsdId, Role};
-use osd_migrate::domain::storage::{DeviceConfig, NamedDevice};
+use osd_migrate::domain::storage::{DeviceConfig, NamedDevice, StorageNode};
 
 use super::ask::{RAW, class_of, database, in_directory, not_built};
-use crate::support::build::{BY_HAND, FILESTORE, MODE, World, encrypted, evidence};
+use crate::support::build::{BY_HAND, FILESTORE, MODE, World, encrypted, evidence, node_of};
 
 #[test]
 fn target_is_raw_of_the_declared_store() {
@@ -27,6 +28,32 @@ fn directory_osd_ignores_the_config_of_the_system_disk() {
     let encrypted = |world: &World| classify::target_of(FILESTORE, &world.seen).unwrap().encrypted;
     assert!(encrypted(&World::new().with(named)));
     assert!(!encrypted(&World::new().with(named).with(in_directory)));
+}
+
+/// Checks an operator with `ROOK_CUSTOM_HOSTNAME_LABEL`: the entry has the value of that label.
+#[test]
+fn osd_is_refused_while_an_entry_without_node_may_mean_its_node() {
+    let entries = |names: &[&str]| {
+        World::new().with(|w| {
+            let entry = |name: &&str| StorageNode { name: (*name).to_owned(), ..StorageNode::default() };
+            let storage = &mut w.seen.kube.declaration.storage;
+            (storage.all_nodes, storage.nodes) = (false, names.iter().map(entry).collect());
+        })
+    };
+    let node = node_of(RAW).0;
+    let refused = |names: &[&str]| class_of(&entries(names), RAW);
+    let unclear = Refusal::NodeUnclear { node: node.clone(), entry: "stor1".to_owned() };
+    assert_eq!(refused(&["stor1"]), Class::Refused(unclear));
+    assert_eq!(refused(&["stor1", &node]), Class::Conforming, "an entry names it");
+    assert_eq!(refused(&[&node_of(BY_HAND).0]), Class::Conforming, "all entries name nodes");
+    let all = entries(&["stor1"]).with(|w| w.seen.kube.declaration.storage.all_nodes = true);
+    assert_eq!(class_of(&all, RAW), Class::Conforming);
+    // Rook's own migration would still take an OSD with another store.
+    let other_store = entries(&["stor1"]).with(|w| {
+        w.seen.kube.declaration.store.0 = "bluestore-rdr".to_owned();
+        w.seen.kube.declaration.confirmed = true;
+    });
+    assert!(left_to_rooks_migration(&other_store.seen).contains(&RAW));
 }
 
 /// Checks disks that are named by links, as Rook's documentation recommends.

@@ -3,6 +3,7 @@
 mod ask;
 mod declared;
 mod kind;
+mod long_names;
 mod lvm_on_pvc;
 mod on_pvc;
 mod plan_on_pvc;

@@ -6,6 +6,7 @@ use osd_migrate::domain::gate::{self, Gate, Own, Reason};
 use osd_migrate::domain::observation::{Operator, Releases};
 use osd_migrate::domain::osd::{Mode, NodeName, OsdId};
 use osd_migrate::domain::policy::Accepted;
+use osd_migrate::domain::storage::{DeviceConfig, StorageNode};
 
 use super::ask::{OURS, after, before, changed, health};
 use crate::support::build::{BY_HAND, FILESTORE, World, node_of, prepare};
@@ -201,7 +202,7 @@ fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
 
 #[test]
 fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
-    let reshaped = |change: fn(&mut World)| {
+    let reshaped = |change: &dyn Fn(&mut World)| {
         let world = World::new().with(|w| {
             honouring_operator(w);
             w.seen.kube.operator.as_mut().unwrap().opens_lvm = true;
@@ -213,11 +214,20 @@ fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
         assert!(!is_reshaped || gate::stays_fenced(&world.seen));
         is_reshaped
     };
-    assert!(reshaped(|_| {}));
-    assert!(!reshaped(|w| w.slot(BY_HAND).dmcrypt_key = true), "it is encrypted");
-    assert!(!reshaped(|w| w.daemon(BY_HAND).mode = Some(Mode::Raw)));
-    assert!(!reshaped(|w| w.seen.kube.declaration.storage.config.encrypted = None));
-    assert!(!reshaped(|w| w.seen.kube.operator.as_mut().unwrap().opens_lvm = false), "before 1.20");
+    assert!(reshaped(&|_| {}));
+    assert!(!reshaped(&|w| w.slot(BY_HAND).dmcrypt_key = true), "it is encrypted");
+    assert!(!reshaped(&|w| w.daemon(BY_HAND).mode = Some(Mode::Raw)));
+    assert!(!reshaped(&|w| w.seen.kube.declaration.storage.config.encrypted = None));
+    assert!(!reshaped(&|w| w.seen.kube.operator.as_mut().unwrap().opens_lvm = false), "before 1.20");
+    // With ROOK_CUSTOM_HOSTNAME_LABEL, an entry that names no node may mean any node that none names.
+    let of_entry = |w: &mut World, encrypted: bool| {
+        let config = DeviceConfig { encrypted: Some(encrypted), ..DeviceConfig::default() };
+        let entry = StorageNode { name: "stor1".to_owned(), config, ..StorageNode::default() };
+        let storage = &mut w.seen.kube.declaration.storage;
+        (storage.all_nodes, storage.nodes, storage.config) = (false, vec![entry], DeviceConfig::default());
+    };
+    assert!(reshaped(&|w| of_entry(w, true)));
+    assert!(!reshaped(&|w| of_entry(w, false)));
 }
 
 #[test]
@@ -229,8 +239,21 @@ fn operator_not_found_is_away_after_three_silent_minutes() {
         }) == Gate::Open
     };
     assert!(!open(0) && !open(179) && open(180));
-    // An operator that is found shows whether it is running.
-    assert!(changed(|w| w.seen.kube.rook_checked = Some(w.seen.at)) == Gate::Open);
+}
+
+#[test]
+fn operator_at_0_is_away_only_if_no_other_one_is_at_work() {
+    let open = |change: &dyn Fn(&mut World)| {
+        changed(|w| {
+            w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(179));
+            change(w);
+        }) == Gate::Open
+    };
+    assert!(!open(&|_| {}));
+    assert!(open(&|w| w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(180))));
+    assert!(open(&|w| w.seen.kube.operator.as_mut().unwrap().scaled_by_osd_migrate = true));
+    // A person scales down the operator that was fenced.
+    assert!(open(&|w| w.seen.kube.fence = Some(OURS.to_owned())));
 }
 
 #[test]

@@ -210,6 +210,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::NoDeployment,
         Refusal::NoNode(text("h1")),
         Refusal::NoPod(OSD),
+        Refusal::NodeUnclear { node: text("h1"), entry: text("stor1") },
         Refusal::NoCrushItem,
         Refusal::ManagedExternally(text("WHAT")),
         Refusal::HostDevice(text("WHAT")),
@@ -225,6 +226,7 @@ pub(crate) fn refusals() -> Vec<Refusal> {
         Refusal::OnPvc(no_database_pvc(None)),
         Refusal::OnPvc(PvcRefusal::KeyInKms { kms: text("vault"), set: text("set1") }),
         Refusal::OnPvc(PvcRefusal::OldRotation { osd: OSD }),
+        Refusal::OnPvc(PvcRefusal::PvcNameTooLong { pvc: pvc(), set: text("set1") }),
     ]
 }
 

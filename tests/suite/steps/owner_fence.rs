@@ -8,6 +8,7 @@ use osd_migrate::domain::ledger::ScaledOperator;
 use osd_migrate::domain::next::{FenceOutcome, Summary};
 use osd_migrate::domain::observation::{Control, ControlKind, OnPvcs};
 use osd_migrate::domain::policy::FenceCommand;
+use osd_migrate::domain::storage::{DeviceConfig, StorageNode};
 use osd_migrate::exit::{Exit, ended};
 use osd_migrate::report::Event;
 use osd_migrate::run::End;
@@ -134,7 +135,7 @@ fn fence_is_not_needed_or_refused_by_the_state_of_the_operator() {
     check!(ends.plan(), Next::Wait(Wait::Fence { reason: Reason::OperatorRuns { ends: true, .. } }));
     let none = with(|w| (w.seen.kube.operator, w.seen.kube.rook_checked) = (None, None));
     assert_eq!(outcome(&none), FenceOutcome::NotNeeded { operator: None });
-    let elsewhere = with(|w| w.seen.kube.operator = None);
+    let elsewhere = with(|w| (w.seen.kube.operator, w.seen.kube.rook_checked) = (None, Some(noon())));
     assert!(matches!(outcome(&elsewhere), FenceOutcome::Refused { reason: Reason::OperatorNotFound { .. } }));
     let theirs = with(|w| w.seen.kube.fence = Some("theirs".to_owned()));
     assert!(matches!(outcome(&theirs), FenceOutcome::Refused { reason: Reason::FencedExternally { .. } }));
@@ -192,6 +193,21 @@ fn owners_fence_goes_when_the_osds_are_as_edited() {
     check!(unfenced.plan(), Next::Finished(summary) if summary.fenced_since.is_none());
     // Edited back: as long as nobody edits or removes it, the fence stays.
     check!(run(in_force()).plan(), Next::Finished(summary) if summary.fenced_since.is_some());
+}
+
+/// Checks an operator with `ROOK_CUSTOM_HOSTNAME_LABEL`: it is not known whether the edit concerns the OSDs.
+#[test]
+fn owners_fence_stays_while_an_entry_may_mean_a_node_with_osds() {
+    let encrypted = run(in_force()).with(|w| {
+        let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
+        let entry = StorageNode { name: "stor1".to_owned(), config, ..StorageNode::default() };
+        let storage = &mut w.seen.kube.declaration.storage;
+        (storage.all_nodes, storage.nodes) = (false, vec![entry]);
+    });
+    check!(encrypted.plan(), Next::Finished(summary) if summary.fenced_since.is_some());
+    // Rook would activate a plain OSD on LVM as its node declares.
+    let lvm = removing(encrypted).with(|w| w.daemon(OsdId(3)).mode = Some(Mode::Lvm));
+    check!(outcome(&lvm), FenceOutcome::ChangedByRook { osds } if osds.contains(&OsdId(3)));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::TimeDelta;
+
 use osd_migrate::domain::observation::{
     Admission, Autoscale, BackfillFull, BoundVolume, Ceph, FailedActs, Kube, Node, Observation, OkToStop,
     Operator, OsdPdb, Pool, Pvc, Releases, RookPrepare,
@@ -121,7 +123,7 @@ pub(crate) fn observation() -> Observation {
                 honours_fence: false,
                 opens_lvm: false,
             }),
-            rook_checked: Some(noon()),
+            rook_checked: Some(noon() - TimeDelta::minutes(3)),
             rook_image: None,
             // The PodDisruptionBudget allows no eviction: only `steps/drains.rs` tests drains.
             osd_pdb: Some(OsdPdb {
