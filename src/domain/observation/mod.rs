@@ -7,6 +7,7 @@ mod ceph;
 mod failed;
 mod kubernetes;
 mod listed;
+mod operator;
 mod partial;
 mod pvc;
 
@@ -19,9 +20,10 @@ pub use ceph::{
 pub use failed::FailedActs;
 pub use kubernetes::{
     Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
-    Operator, OsdPdb, Pod, RookPrepare, Runner,
+    Pod, RookPrepare, Runner,
 };
 pub use listed::{Listed, on_one_pvc};
+pub use operator::{Operator, OsdPdb};
 pub use pvc::{BoundVolume, OnPvcs, Pvc, Rotation};
 
 use chrono::{DateTime, Utc};
