@@ -150,14 +150,18 @@ impl fmt::Display for PvcRefusal {
                  -n NAMESPACE edit cephcluster CEPHCLUSTER"
             ),
             Self::OldRotation { osd } => old_rotation(*osd, f),
-            Self::PvcNameTooLong { pvc, set } => write!(
-                f,
-                "the name of its PVC {pvc} has more than {NAME_CHARS} characters: if it was encrypted, the OSD would \
-                 not start with cryptsetup 2.8.2 and later. Declare a device set with a shorter name, whose OSDs \
-                 replace those of `{set}`: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER"
-            ),
+            Self::PvcNameTooLong { pvc, set } => name_too_long(pvc, set, f),
         }
     }
+}
+
+fn name_too_long(pvc: &str, set: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "the name of its PVC {pvc} has more than {NAME_CHARS} characters: if it was encrypted, the OSD would not start \
+         with cryptsetup 2.8.2 and later. Declare a device set with a shorter name, whose OSDs replace those of \
+         `{set}`: kubectl -n NAMESPACE edit cephcluster CEPHCLUSTER"
+    )
 }
 
 fn old_rotation(OsdId(id): OsdId, f: &mut fmt::Formatter<'_>) -> fmt::Result {

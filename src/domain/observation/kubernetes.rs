@@ -204,8 +204,7 @@ pub struct Daemon {
     pub stopped_by: Option<RecordId>,
     /// Fsid that the Deployment starts: env `ROOK_OSD_UUID`, or argument `--osd-uuid`.
     pub fsid: Option<OsdFsid>,
-    /// Node that the Deployment is pinned to by `kubernetes.io/hostname`, else the node of its pod, else the
-    /// only one that its node selector selects.
+    /// Node of the label `kubernetes.io/hostname`, else of its pod, else the only one of its node selector.
     pub node: Option<NodeName>,
     /// Image of the `osd` container.
     pub image: String,

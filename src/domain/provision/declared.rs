@@ -186,8 +186,7 @@ pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
     wanted::is_asked_for(node, seen)
 }
 
-/// Returns an entry of `spec.storage.nodes` that names no node of the cluster, if it may mean this node, which
-/// no entry names.
+/// Returns an entry of `spec.storage.nodes` that names no node, and may mean this one, which no entry names.
 pub fn entry_that_may_mean<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a str> {
     wanted::entries_that_may_mean(node, seen).next().map(|entry| entry.name.as_str())
 }

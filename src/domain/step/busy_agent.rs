@@ -16,7 +16,7 @@ use crate::domain::next::{Next, Wait};
 const BUSY_MINUTES: i64 = 1;
 
 impl Step<'_> {
-    /// Returns the next step if the last agent found another agent at work; `None` if the next attempt is due.
+    /// Returns the next step if the last agent found another one at work; `None` if the next attempt is due.
     ///
     /// That agent may be frozen for hours, so the next Job is not created every few seconds. A process that
     /// hangs in the kernel never ends: as an agent that is silent, it is given up.

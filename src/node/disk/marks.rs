@@ -22,7 +22,7 @@ pub(crate) enum Marks {
     /// osd-migrate's tombstone.
     ///
     /// It takes precedence over everything else: during a wipe, remains of the old OSD still exist. A
-    /// signature next to it may also be newer than the tombstone: md and LVM do not write to the first sector.
+    /// signature next to it may also be newer than the tombstone: md and LVM keep the first sector.
     Tombstone(Tombstone, Signature),
     /// A BlueStore label at the start.
     Label,

@@ -283,7 +283,7 @@ fn ceph_cluster(cluster: &Cluster) -> Value {
             "deviceFilter": "^(sd[b-z]|sda[a-z]|vd[b-z])$", "store": {}}},
         "status": {"phase": "Ready", "state": "Created", "version": {"image": image,
         "version": format!("{}-0", cluster.release.number)},
-            "ceph": {"fsid": CLUSTER, "health": "HEALTH_OK", "lastChecked": "2026-11-21T11:59:31Z"}},
+            "ceph": {"fsid": CLUSTER, "health": "HEALTH_OK", "lastChecked": "2026-09-21T14:03:20Z"}},
     })
 }
 

@@ -9,7 +9,7 @@ use super::*;
 
 const OSD: OsdId = OsdId(0);
 
-/// Returns a run whose agent is removing the old directory. The new OSD is up and has its data.
+/// Returns a run whose agent is removing the old directory, while the new OSD is up and has its data.
 fn clearing() -> Run {
     let mut run = Run::of(example::in_directory());
     run.acts(

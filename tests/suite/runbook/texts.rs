@@ -74,7 +74,7 @@ fn each_cause_of_a_quarantine_is_quoted() {
         "why",
         "reason.to_string()",
         "wait.to_string()",
-        "late(osd, daemon)",
+        "self.late(daemon)",
     ];
     let classify = "src/domain/classify/device.rs";
     let steps = "src/domain/step";
@@ -93,7 +93,7 @@ fn each_cause_of_a_quarantine_is_quoted() {
     there.insert(longest("src/domain/step/agents.rs", "agent_trouble"));
     there.insert(longest("src/domain/step/proof.rs", "foreign_data"));
     there.insert(longest("src/domain/step/proof.rs", "other_osd"));
-    there.insert(longest("src/domain/step/up.rs", "late"));
+    there.insert(longest("src/domain/step/late.rs", "late"));
     there.insert(longest("src/domain/proof/pieces.rs", "parts_are_found"));
     there.insert(longest("src/domain/classify/database.rs", "lost_database"));
     there.insert(longest("src/domain/step/foreign.rs", "foreign").trim_end_matches("...").to_owned());

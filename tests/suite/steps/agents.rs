@@ -231,13 +231,13 @@ fn job_that_ended_without_a_report_has_failed() {
 fn agent_that_found_another_at_work_has_not_failed() {
     // Before the stop for 10 minutes, and after it as long as an agent may be silent.
     let down = without_noout(World::destroyed(OSD)).saved("rebuild");
-    for (mut world, minutes, saving) in [(World::recorded(OSD), 10, "inspect"), (down, 30, "rebuild")] {
+    for (mut world, minutes) in [(World::recorded(OSD), 10), (down, 30)] {
         for minute in 1..=minutes {
             world = world.report(OSD, None, busy());
             // After a frozen agent no new one is started every few seconds.
             check!(world.plan(), Next::Wait(Wait::AgentBusy { osd: OSD, .. }));
             world = world.minutes_later(1);
-            world = if minute < minutes { world.saved(saving) } else { world };
+            world = if minute < minutes { world.saved("inspect") } else { world };
         }
         assert_eq!(world.record(OSD).attempt.failures, 0);
         let length = world.ledger.to_keys().unwrap()["osd-0"].len();

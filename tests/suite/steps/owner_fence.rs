@@ -206,7 +206,10 @@ fn owners_fence_stays_while_an_entry_may_mean_a_node_with_osds() {
     });
     check!(encrypted.plan(), Next::Finished(summary) if summary.fenced_since.is_some());
     // Rook would activate a plain OSD on LVM as its node declares.
-    let lvm = removing(encrypted).with(|w| w.daemon(OsdId(3)).mode = Some(Mode::Lvm));
+    let lvm = removing(encrypted).with(|w| {
+        w.daemon(OsdId(3)).mode = Some(Mode::Lvm);
+        w.seen.kube.operator.as_mut().unwrap().opens_lvm = true;
+    });
     check!(outcome(&lvm), FenceOutcome::ChangedByRook { osds } if osds.contains(&OsdId(3)));
 }
 

@@ -51,7 +51,7 @@ fn stopped_osd_is_restarted_if_a_flag_blocks_its_return() {
         );
         check!(
             World::destroyed(OSD).with(set).plan(),
-            Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named, on: None }, .. }) if named == flag
+            Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named, .. }, .. }) if named == flag
         );
     }
 }
