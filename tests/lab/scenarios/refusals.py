@@ -62,7 +62,7 @@ def key_refused(world):
 def no_mon(world):
     good = world.get("configmap", "rook-ceph-mon-endpoints")["data"]["data"]
     patch = lambda data: world.kubectl("patch", "configmap", "rook-ceph-mon-endpoints", "-p", json.dumps({"data": {"data": data}}))  # noqa: E731
-    patch("a=10.99.0.1:3999")
+    patch("a=10.99.0.11:3300")  # a host without a mon
     job = world.start("no-mon", SELECT)
     world.until("the runner to report that no mon answers", 60, lambda: "-l app=rook-ceph-mon" in world.log(job))
     assert world.result(job) is None, "the run did not wait for the mon"
