@@ -34,7 +34,8 @@ pub(crate) fn change(
     let operator =
         view.seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
     let mut imagined = view.seen.clone();
-    imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
+    imagined.kube.operator =
+        Some(Operator { replicas: 0, pods: 0, scaled_by_osd_migrate: true, ..operator.clone() });
     if !without_it(&imagined) {
         return None;
     }

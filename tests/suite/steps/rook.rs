@@ -293,9 +293,10 @@ fn operator_is_scaled_down_only_if_nothing_else_blocks_the_osd() {
     let saved = with_an_old_rook().saved("operator-scaled");
     let was = saved.ledger.run.operator.clone().unwrap();
     assert_eq!((was.replicas, was.generation), (2, 5));
+    // A Rook at work has just written its status.
+    with_an_old_rook().with(|w| w.seen.kube.rook_checked = Some(w.seen.at)).saved("operator-scaled");
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 0, .. })));
-    // The operator is not scaled without the owner's consent, while the cluster is not clean, or during a
-    // pause.
+    // It is not scaled without the owner's consent, while the cluster is not clean, or during a pause.
     assert!(runs(&with_an_old_rook().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&with_an_old_rook().with(|w| w.pg(0).state = states("active+undersized")).plan()));
     // Nor does the run do what an earlier run had saved and not done.
