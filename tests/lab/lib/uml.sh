@@ -73,8 +73,8 @@ on_uml() { # CMD...
 }
 wait_for_uml() {
   # shellcheck disable=SC2317
-  answers() { pid_of u1 > /dev/null && on_uml true 2> /dev/null < /dev/null; }
-  poll 300 0.2 answers || { tail -5 "$DIR/h/u1/log/console.log" >&2; die "u1 does not answer (see $DIR/h/u1/log/console.log)"; }
+  ended_or_answers() { ! pid_of u1 > /dev/null || on_uml true 2> /dev/null < /dev/null; }
+  poll 300 0.2 ended_or_answers && pid_of u1 > /dev/null || { tail -5 "$DIR/h/u1/log/console.log" >&2; die "u1 does not answer (see $DIR/h/u1/log/console.log)"; }
 }
 
 run_in_uml() { # DAEMON CMD...: the daemon closes the pipes of uml_server.py, which would wait for them

@@ -3,7 +3,9 @@
 # over it, prepares it for a kubelet with cgroup v2, starts a real udevd, then serves `lab on u1`.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 LVM_SUPPRESS_FD_WARNINGS=1
 dir=$1 src=$2 net=$3 number=$4 mark=$5 kernel=$6 base=$1/h/u1
-must() { "$@" || { echo "u1: failed: $*"; exit 1; }; } # u1 ends with pid 1; this is its last line on the console
+power_off='import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)' # LINUX_REBOOT_CMD_POWER_OFF
+# An exit of pid 1 would not end u1: the kernel panics and keeps the CPU. This is the last line on the console.
+must() { "$@" || { echo "u1: failed: $*"; /usr/bin/python3 -c "$power_off"; }; }
 
 # Mounts the modules where the kernel's own calls of modprobe find them, too (dm-crypt requests ciphers).
 modules() {
@@ -29,6 +31,7 @@ modules $r
 mkdir -p $r/run/{ceph,udev/rules.d,lock,lvm,netns,containerd,disk} $r/oldroot
 chown ceph:ceph $r/run/ceph
 # LAB_DIR itself, not through the overlay, so that later writes are visible on both sides
+mkdir -p "$r$dir" # the directory /tmp of u1 is empty
 must mount --bind "$dir" "$r$dir"
 cd $r && must pivot_root . oldroot # chroot is not enough: udevadm would ignore requests in a chroot
 cd /
