@@ -356,8 +356,10 @@ fn osds_of_a_missing_node_stay_if_an_entry_may_mean_it() {
         (storage.all_nodes, storage.nodes) = (false, vec![entry("h1.example", DeviceSelection::default())]);
     });
     assert!(case.unknown().contains("The entry h1.example of spec.storage.nodes"), "{}", case.unknown());
-    // With ROOK_CUSTOM_HOSTNAME_LABEL, it may mean a node that exists, too.
+    // With ROOK_CUSTOM_HOSTNAME_LABEL, it may mean a node that exists, too: a label has it as its value.
     let labelled = Case::of(devices(&["sda", "sdb"])).with(|case| {
+        let labels = &mut case.seen.kube.nodes.get_mut(&node("h1")).unwrap().labels;
+        labels.insert("example.com/host".to_owned(), "stor1".to_owned());
         let storage = case.storage();
         (storage.all_nodes, storage.nodes) = (false, vec![entry("stor1", DeviceSelection::default())]);
     });

@@ -77,11 +77,12 @@ fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> 
     seen.kube.declaration.storage.nodes.iter().find(means)
 }
 
-/// Returns the entries in `nodes[]` that may mean a node that no entry names: those that name no node.
+/// Returns the entries in `nodes[]` that may mean a node that no entry names: those that name no node, and
+/// that a label of the node has as its value.
 ///
 /// Rook compares them with the label that `ROOK_CUSTOM_HOSTNAME_LABEL` of its operator names
-/// (pkg/operator/k8sutil/labels.go, `LabelHostname`, v1.20.6), which is not known here. The label of a node
-/// whose object is missing is not known either.
+/// (pkg/operator/k8sutil/labels.go, `LabelHostname`, v1.20.6), and which label this is, is not known here. Of
+/// a node whose object is missing, no label is known.
 pub(super) fn entries_that_may_mean<'a>(
     node: &NodeName,
     seen: &'a Observation,
@@ -92,7 +93,11 @@ pub(super) fn entries_that_may_mean<'a>(
     };
     let is_declared = is_asked_for(node, seen);
     let entries = seen.kube.declaration.storage.nodes.iter();
-    entries.filter(move |entry| !is_declared && !has_node(entry))
+    let labels = seen.kube.nodes.get(node).map(|node| &node.labels);
+    let has_label = move |entry: &StorageNode| {
+        labels.is_none_or(|labels| labels.values().any(|value| *value == entry.name))
+    };
+    entries.filter(move |entry| !is_declared && !has_node(entry) && has_label(entry))
 }
 
 /// Returns whether the CephCluster declares anything for the node's disks.

@@ -41,15 +41,21 @@ fn osd_is_refused_while_an_entry_without_node_may_mean_its_node() {
         })
     };
     let node = node_of(RAW).0;
-    let refused = |names: &[&str]| class_of(&entries(names), RAW);
+    let labelled = |w: &mut World| {
+        let labels = &mut w.seen.kube.nodes.get_mut(&node_of(RAW)).unwrap().labels;
+        labels.insert("example.com/host".to_owned(), "stor1".to_owned());
+    };
+    let refused = |names: &[&str]| class_of(&entries(names).with(labelled), RAW);
     let unclear = Refusal::NodeUnclear { node: node.clone(), entry: "stor1".to_owned() };
     assert_eq!(refused(&["stor1"]), Class::Refused(unclear));
     assert_eq!(refused(&["stor1", &node]), Class::Conforming, "an entry names it");
     assert_eq!(refused(&[&node_of(BY_HAND).0]), Class::Conforming, "all entries name nodes");
-    let all = entries(&["stor1"]).with(|w| w.seen.kube.declaration.storage.all_nodes = true);
+    // An entry for a node that was decommissioned names no node, and no label of this one.
+    assert_eq!(refused(&["decommissioned"]), Class::Conforming);
+    let all = entries(&["stor1"]).with(labelled).with(|w| w.seen.kube.declaration.storage.all_nodes = true);
     assert_eq!(class_of(&all, RAW), Class::Conforming);
     // Rook's own migration would still take an OSD with another store.
-    let other_store = entries(&["stor1"]).with(|w| {
+    let other_store = entries(&["stor1"]).with(labelled).with(|w| {
         w.seen.kube.declaration.store.0 = "bluestore-rdr".to_owned();
         w.seen.kube.declaration.confirmed = true;
     });

@@ -225,6 +225,8 @@ fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
         let entry = StorageNode { name: "stor1".to_owned(), config, ..StorageNode::default() };
         let storage = &mut w.seen.kube.declaration.storage;
         (storage.all_nodes, storage.nodes, storage.config) = (false, vec![entry], DeviceConfig::default());
+        let labels = &mut w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().labels;
+        labels.insert("example.com/host".to_owned(), "stor1".to_owned());
     };
     assert!(reshaped(&|w| of_entry(w, true)));
     assert!(!reshaped(&|w| of_entry(w, false)));

@@ -141,7 +141,7 @@ fn fence_is_not_needed_or_refused_by_the_state_of_the_operator() {
     assert!(matches!(outcome(&theirs), FenceOutcome::Refused { reason: Reason::FencedExternally { .. } }));
     let scaled = with(|w| {
         let (name, uid) = (OPERATOR.to_owned(), None);
-        let was = ScaledOperator { name, replicas: 1, uid, generation: 5, since: None };
+        let was = ScaledOperator { name, replicas: 1, uid, generation: 5, since: None, job: None };
         w.ledger.run.operator = Some(was);
     });
     assert!(matches!(outcome(&scaled), FenceOutcome::ScaledByRun { .. }));
@@ -203,6 +203,9 @@ fn owners_fence_stays_while_an_entry_may_mean_a_node_with_osds() {
         let entry = StorageNode { name: "stor1".to_owned(), config, ..StorageNode::default() };
         let storage = &mut w.seen.kube.declaration.storage;
         (storage.all_nodes, storage.nodes) = (false, vec![entry]);
+        for node in w.seen.kube.nodes.values_mut() {
+            node.labels.insert("example.com/host".to_owned(), "stor1".to_owned());
+        }
     });
     check!(encrypted.plan(), Next::Finished(summary) if summary.fenced_since.is_some());
     // Rook would activate a plain OSD on LVM as its node declares.
