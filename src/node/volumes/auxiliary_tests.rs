@@ -99,6 +99,12 @@ fn db_volume_that_is_not_linear_on_one_pv_is_refused() {
     let why = located(&linear, &spread, &request).unwrap_err();
     assert!(why.contains("metadata/db-1 (on 2 physical volumes) cannot be created again"), "{why}");
     assert!(why.contains("--skip osd.1"), "{why}");
+    // An earlier version destroyed such an OSD: its rebuild goes on.
+    let asked = NodeRequest {
+        evidence: Some(evidence(located(&linear, &segments(), &request).unwrap(), &request)),
+        ..request.clone()
+    };
+    assert!(matches!(located(&linear, &spread, &asked), Ok(PieceLocation::Volume { physical: None, .. })));
     // The segments of such volumes belong to hidden volumes.
     for layout in ["thin,sparse", "raid,raid1", "cache"] {
         let other = Lv { layout: layout.into(), ..linear.clone() };
