@@ -87,6 +87,9 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
             }
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 rest.summary.skipped.push((osd, reason.to_string()));
+                if gate::passes_by_itself(&reason, view.seen) {
+                    rest.delayed.get_or_insert((osd, reason));
+                }
             }
             (Gate::Open, Gate::Open) => {
                 let next = match finds_place(osd, &request, view) {
@@ -112,6 +115,22 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
         }
     }
     None
+}
+
+/// Waits for removals when nothing else is left to do.
+///
+/// OSDs that their own state delays are waited for up to a limit, as those to migrate. Then the run ends
+/// without them.
+pub(super) fn that_wait(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if let Some(wait) = rest.removal.take() {
+        return Some(wait);
+    }
+    let (osd, reason) = rest.delayed.take()?;
+    match skipping_for(view) {
+        None if gate::held(view) == Gate::Open => Some(note_skipping(view)),
+        Some(time) if time >= view.policy.limits.skip_after => None,
+        None | Some(_) => Some(Next::Wait(Wait::Gate { osd, reason })),
+    }
 }
 
 /// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it.

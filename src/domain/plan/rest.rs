@@ -2,8 +2,10 @@
 
 use chrono::TimeDelta;
 
+use crate::domain::gate::Reason;
 use crate::domain::ledger::{Record, Skipping};
 use crate::domain::next::{Next, Saving, Summary};
+use crate::domain::osd::OsdId;
 use crate::domain::view::View;
 
 /// Findings of the rules that did not decide.
@@ -12,6 +14,8 @@ pub(super) struct Rest {
     pub(super) wait: Option<Next>,
     /// First wait of a removal, which does not keep migrations from beginning.
     pub(super) removal: Option<Next>,
+    /// First removal that the OSD's own state delays, and the reason, which may disappear without help.
+    pub(super) delayed: Option<(OsdId, Reason)>,
     /// Report at the end of the run.
     pub(super) summary: Summary,
 }
@@ -27,6 +31,7 @@ impl Rest {
         Self {
             wait: None,
             removal: None,
+            delayed: None,
             summary: Summary { quarantined, fenced_since, ..Summary::default() },
         }
     }

@@ -35,7 +35,10 @@ pub const RULES: [Rule; 21] = [
     Rule { name: "failure limit", decide: end::failure_limit },
     Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
-    Rule { name: "removals that wait", decide: |view, rest| Some(end::waiting(view, rest.removal.take()?)) },
+    Rule {
+        name: "removals that wait",
+        decide: |view, rest| Some(end::waiting(view, removals::that_wait(view, rest)?)),
+    },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },
     Rule { name: "new OSDs unconfirmed", decide: nodes::unconfirmed },
@@ -54,10 +57,11 @@ pub struct Afterwards {
 }
 
 /// What is done after the decision, in this order.
-pub const AFTERWARDS: [Afterwards; 8] = [
+pub const AFTERWARDS: [Afterwards; 9] = [
     Afterwards { name: "refused OSDs in the summary", change: end::with_refused },
     Afterwards { name: "rotations and changes in the summary", change: end::with_what_stays },
     Afterwards { name: "Rook's operator during a wait", change: operator::during_a_wait },
+    Afterwards { name: "operator that was scaled up", change: operator::named_as_overridden },
     Afterwards { name: "noout before a halt", change: flags::before_halt },
     Afterwards { name: "bootstrap key at the end", change: bootstrap::at_the_end },
     Afterwards { name: "scrubs", change: scrub::around },

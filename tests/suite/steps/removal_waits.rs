@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::approval::{Approval, PlanLines};
 use osd_migrate::domain::ledger::Strategy;
-use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
+use osd_migrate::domain::observation::{Control, ControlKind, Emptiable, RookPrepare};
 use osd_migrate::domain::removal::{Cause, DiskAfter, Removal, RemovalRequest};
 
 use super::dead::heal;
@@ -58,6 +58,28 @@ fn removal_without_a_forecast_holds_up_no_other() {
     );
     // A run of another Job asks again.
     assert_eq!(word(&last.with(|w| w.policy.run = "another".to_owned()).plan()), Some("skipping"));
+}
+
+/// Checks a prepare Job of Rook, which runs for seconds, and a node that stays cordoned.
+#[test]
+fn removal_that_its_own_state_delays_is_waited_for() {
+    let world = requested(DiskAfter::Wipe).with(|w| {
+        let node = w.seen.kube.daemons[&OSD].node.clone();
+        let job = "rook-ceph-osd-prepare-h1".to_owned();
+        w.seen.kube.rook_prepares = vec![RookPrepare { job, node }];
+    });
+    let waits = |world: &World| {
+        let next = world.plan();
+        let is_it = |reason: &Reason| matches!(reason, Reason::RookPrepares { .. });
+        assert!(matches!(&next, Next::Wait(Wait::Gate { osd: OSD, reason }) if is_it(reason)), "{next:?}");
+    };
+    let skipping = world.clone().saved("skipping");
+    waits(&skipping.clone().minutes_later(14));
+    check!(skipping.clone().minutes_later(15).plan(), Next::Finished(s) if matches!(s.skipped.as_slice(), [(OSD, _)]));
+    let ended = skipping.with(|w| w.seen.kube.rook_prepares.clear());
+    check!(ended.plan(), Next::Save { osd: Some(OSD), why: Saving::Record, .. });
+    // A paused run saves nothing.
+    waits(&world.with(|w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None })));
 }
 
 #[test]
