@@ -67,16 +67,17 @@ pub struct Ports<C, L, T, K, A> {
 impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T, K, A> {
     /// Runs until the end.
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
-        let mut failures = Failures::default();
+        let (mut failures, mut has_observed) = (Failures::default(), false);
         let (mut done_at, mut policy) = (self.clock.now(), policy.clone());
         // According to the last ledger that was read.
         let (mut stopped, mut before) = (None::<Vec<Stopped>>, Before::Other);
         loop {
             let began = self.clock.now();
-            if !failures.has_succeeded {
+            if !has_observed {
                 policy.at_work_since = Some(began);
             }
             let iteration = self.iteration(&policy, &mut stopped, before).await;
+            has_observed |= !matches!(iteration, Err(_) | Ok(Iteration::NotMine));
             before = Before::Other;
             if iteration.is_ok() {
                 failures = Failures::none();
@@ -86,9 +87,9 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                     (done_at, before) = (self.clock.now(), saved.map_or(Before::Other, Before::Saved));
                 }
                 Ok(Iteration::Acted) => (done_at, before) = (self.clock.now(), Before::Acted),
-                Ok(idle @ (Iteration::Waits | Iteration::NotDone)) => {
+                Ok(idle @ (Iteration::Waits | Iteration::NotDone | Iteration::NotMine)) => {
                     before = Before::Waited;
-                    let (now, is_refused) = (self.clock.now(), matches!(idle, Iteration::NotDone));
+                    let (now, is_refused) = (self.clock.now(), !matches!(idle, Iteration::Waits));
                     self.clock.sleep(pause(now - done_at, now - began, is_refused)).await;
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
@@ -168,7 +169,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             Tenure::Mine => {}
             Tenure::Wait(why) => {
                 self.audience.report(Event::Lease(&why)).await;
-                return Ok(Iteration::NotDone);
+                return Ok(Iteration::NotMine);
             }
             Tenure::Other(why) => {
                 self.audience.report(Event::Lease(&why)).await;
@@ -364,8 +365,10 @@ enum Iteration {
     Acted,
     /// The decision was to wait.
     Waits,
-    /// An act was refused, or another runner has the Lease.
+    /// An act was refused.
     NotDone,
+    /// Another runner has the Lease. Nothing was observed.
+    NotMine,
     End(End),
 }
 

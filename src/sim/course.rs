@@ -70,6 +70,8 @@ pub struct Sim {
     read: Result<Ledger, Unreadable>,
     pub(super) version: u64,
     holder: Option<u32>,
+    /// Until when a runner that no longer exists holds the Lease.
+    pub lease_held_until: Option<DateTime<Utc>>,
     pub(super) runners: u32,
     pub(super) gone: BTreeSet<u32>,
     faults: Vec<Fault>,
@@ -95,6 +97,7 @@ impl Sim {
             read: Ok(Ledger::default()),
             version: 0,
             holder: None,
+            lease_held_until: None,
             runners: 0,
             gone: BTreeSet::new(),
             faults: Vec::new(),
@@ -228,6 +231,9 @@ impl Sim {
     }
 
     pub(super) fn take_lease(&mut self, runner: u32) -> Tenure {
+        if self.lease_held_until.is_some_and(|until| self.world.at < until) {
+            return Tenure::Wait("a lost run has the Lease".to_owned());
+        }
         if self.holder.is_some_and(|holder| holder != runner && !self.gone.contains(&holder)) {
             return Tenure::Other("another run is at work".to_owned());
         }

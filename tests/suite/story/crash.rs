@@ -162,6 +162,26 @@ fn cancelled_run_ends_the_same_after_a_crash_at_any_point() {
 /// Checks an outage of the whole site: the run is back before the host of a stopped OSD is.
 #[test]
 fn outage_of_the_site_quarantines_no_stopped_osd() {
+    let play = dead_with_the_power_of_a_node(TimeDelta::hours(6) + TimeDelta::minutes(5));
+    play.time_passes(6 * 3600);
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+}
+
+/// Checks a runner that waited for the Lease of the dead one for half an hour, and observed nothing.
+#[test]
+fn wait_for_the_lease_takes_no_time_from_a_stopped_osd() {
+    let play = dead_with_the_power_of_a_node(TimeDelta::minutes(35));
+    {
+        let mut sim = play.sim.borrow_mut();
+        sim.lease_held_until = Some(sim.world.at + TimeDelta::minutes(30));
+    }
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+}
+
+/// Returns a run that died after it deployed a new OSD, whose node has no power for this time.
+fn dead_with_the_power_of_a_node(back: TimeDelta) -> Play {
     let play = Play::new();
     let deployed: Watch = Box::new(|call, side, _| {
         matches!((call, side), (Call::Act(Act::Kube(KubeAct::Deploy(_))), Side::Done))
@@ -172,12 +192,10 @@ fn outage_of_the_site_quarantines_no_stopped_osd() {
         let down = |(osd, slot): (&OsdId, &Slot)| (!slot.up).then_some(*osd);
         let osd = sim.world.ceph.slots.iter().find_map(down).unwrap();
         let node = sim.world.kube.daemons[&osd].node.clone().unwrap();
-        let (now, back) = (TimeDelta::zero(), TimeDelta::hours(6) + TimeDelta::minutes(5));
+        let now = TimeDelta::zero();
         sim.add_fault(Rc::new(move |_, _| {
             vec![(now, Happening::PowerLost(node.clone())), (back, Happening::PowerBack(node.clone()))]
         }));
     }
-    play.time_passes(6 * 3600);
-    assert_eq!(play.run(), Play::finished());
-    play.assert_all_is_well();
+    play
 }
