@@ -14,7 +14,7 @@ use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::Slot;
+use crate::domain::observation::{JobState, Slot};
 use crate::domain::osd::{DeviceIdentity, Epoch, Kind, Mode, OsdFsid, pvc};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::temporary::{drains, flags, marked_out};
@@ -340,11 +340,14 @@ impl Step<'_> {
     }
 
     /// Returns the cleanup act while an object that was created for the record exists.
+    ///
+    /// A pod whose Job is deleted counts as a running Job, for ever if its node is lost. Another deletion
+    /// would not end it, and no OSD of its node is begun before it ends (`plan::orphans`).
     fn clean_up(&self) -> Option<Next> {
         let (record, kube) = (self.record, &self.view.seen.kube);
         let exists = kube.leftovers.contains_key(&record.id)
             || kube.backups.get(&record.osd) == Some(&record.id)
-            || kube.node_jobs.iter().any(|job| job.record == record.id)
+            || kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Running)
             || kube.reports.values().any(|report| report.record == record.id);
         (!passes(Guard::CleanedUpFirst, !exists))
             .then(|| Next::Do(Act::Kube(KubeAct::CleanUp { osd: record.osd, record: record.id.clone() })))

@@ -51,6 +51,15 @@ fn silent_removal_of_a_directory_leaves_it_and_completes_its_osd() {
     let record = &ledger.records[&OSD];
     assert!(record.closing && record.quarantine.is_none());
     assert_eq!(ledger.nodes[&record.node].directories.get(&path), Some(&why));
+    // The Job is deleted once, and the record closed, although the pod of the silent agent never ends.
+    let mut run = clearing();
+    run.world.at += TimeDelta::hours(1);
+    run.ledger = ledger;
+    let pod = job(&mut run).clone();
+    run.acts(|act| matches!(act, Act::Kube(KubeAct::CleanUp { .. })));
+    run.world.kube.node_jobs.push(pod);
+    let next = run.next();
+    assert!(matches!(next, Next::Save { why: Saving::Closed, .. }), "{next:?}");
     // A new OSD that went down meanwhile is not complete.
     let mut down = clearing();
     down.world.happen(&Happening::Dies(OSD));
