@@ -35,8 +35,9 @@ pub(super) fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
 /// its device class.
 ///
 /// The mons ask these flags like those of the cluster (`OSDMonitor::can_mark_down`, `can_mark_up`, 16.2.15).
+/// They ask `nodown` only of an OSD that is up.
 pub fn flags_of(osd: OsdId, seen: &Observation) -> Gate {
-    let nodown = seen.ceph.slots.get(&osd).and_then(|slot| slot.nodown.as_ref());
+    let nodown = seen.ceph.slots.get(&osd).filter(|slot| slot.up).and_then(|slot| slot.nodown.as_ref());
     nodown.map_or_else(|| set_group("noup", noup_of(osd, seen)), |on| set_group("nodown", Some(on)))
 }
 

@@ -32,7 +32,6 @@ fn nodown_or_noup_of_a_group_shuts_the_gates_of_its_osds() {
         let accepted = Accepted::default();
         for gate in [
             changed(set),
-            after(&World::stopped(BY_HAND).with(set)),
             own.gate(BY_HAND, &node_of(BY_HAND)),
             own.gate_of_removal(BY_HAND),
             gate::before_restart(BY_HAND, &node_of(BY_HAND), None, seen),
@@ -42,6 +41,12 @@ fn nodown_or_noup_of_a_group_shuts_the_gates_of_its_osds() {
             assert!(why(&gate).contains(&unset), "{gate:?}");
         }
         assert_eq!(own.gate(FILESTORE, &node_of(FILESTORE)), Gate::Open, "another host");
+        let stopped = after(&World::stopped(BY_HAND).with(set));
+        if flag == "nodown" {
+            assert_eq!(stopped, Gate::Open, "it is down already");
+        } else {
+            assert!(why(&stopped).contains(&unset), "{stopped:?}");
+        }
     }
 }
 
