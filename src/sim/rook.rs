@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Operator, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId, Weight};
@@ -77,6 +79,7 @@ impl World {
     ///
     /// A reconcile in progress of the former operator ends with it.
     pub(super) fn run_operator(&mut self, replicas: u32, by_osd_migrate: bool) {
+        self.kube.rook_checked = self.checked_by_rook();
         if let Some(operator) = &mut self.kube.operator {
             // A write of the same number changes no owner of the field.
             if operator.replicas != replicas {
@@ -87,6 +90,11 @@ impl World {
         }
         (self.reconciling, self.scaled_by_osd_migrate, self.drains_due) = (false, false, replicas > 0);
         self.rook_wakes();
+    }
+
+    /// Returns when Rook last wrote the status of Ceph: now, if it is running (it does so once a minute).
+    pub(super) fn checked_by_rook(&self) -> Option<DateTime<Utc>> {
+        self.kube.running_operator().map_or(self.kube.rook_checked, |_| Some(self.at))
     }
 
     /// Lets a running Rook start to reconcile, unless there is a fence that it honours.

@@ -186,7 +186,8 @@ impl World {
 
     /// Returns the observation without answers to questions.
     pub(super) fn unanswered(&self) -> Observation {
-        let (ceph, kube) = (self.ceph.clone(), self.kube.clone());
+        let (ceph, mut kube) = (self.ceph.clone(), self.kube.clone());
+        kube.rook_checked = self.checked_by_rook();
         Observation { at: self.at, ceph, kube, failed: FailedActs::default() }.unanswered()
     }
 

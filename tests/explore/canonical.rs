@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use chrono::{DateTime, Utc};
 
+use osd_migrate_core::domain::gate;
 use osd_migrate_core::domain::ledger::Run;
 use osd_migrate_core::domain::next::Next;
 use osd_migrate_core::domain::observation::{Daemon, Pg, Slot};
@@ -73,6 +74,10 @@ impl State {
     /// Drops the parts that are hashed in place, and those that do not matter.
     fn drop_hashed(&mut self) {
         let World { at, ceph, kube, placements, .. } = &mut self.world;
+        // A running Rook updates the status, and an old status says no more than none.
+        let is_stopped = kube.running_operator().is_none();
+        let recent = kube.rook_checked.filter(|checked| is_stopped && !gate::is_old_status(*checked, *at));
+        kube.rook_checked = recent.map(|checked| passed(*at, checked));
         (ceph.slots, ceph.pgs, ceph.epoch) = (Shared::default(), Shared::default(), Epoch(0));
         (kube.daemons, *placements) = (Shared::default(), Shared::default());
         (kube.node_jobs, kube.reports, kube.inventories) =

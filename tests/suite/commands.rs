@@ -20,7 +20,7 @@ const NO_COMMAND: [&str; 2] = ["does", "scales"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.
-const OF_OTHERS: [&str; 31] = [
+const OF_OTHERS: [&str; 32] = [
     "--all-containers",
     "--as",
     "--block",
@@ -48,6 +48,7 @@ const OF_OTHERS: [&str; 31] = [
     "--reset-then-reuse-values",
     "--set",
     "--show-labels",
+    "--show-managed-fields",
     "--subresource",
     "--tail",
     "--type",

@@ -98,8 +98,14 @@ fn uninstall_without_a_cluster_names_what_is_not_restored() {
         let world = World::new().with(|w| w.ledger.run.operator = operator);
         show::left_without_cluster(&world.ledger, "rook-ceph")
     };
-    let was =
-        ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5, since: None };
+    let was = ScaledOperator {
+        name: OPERATOR.to_owned(),
+        replicas: 2,
+        uid: None,
+        generation: 5,
+        since: None,
+        job: None,
+    };
     assert!(
         lines(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
     );
@@ -120,7 +126,7 @@ fn ledger_shows_if_an_uninstall_has_to_restore_anything() {
         |w| {
             let (name, uid) = (OPERATOR.to_owned(), None);
             w.ledger.run.operator =
-                Some(ScaledOperator { name, replicas: 2, uid, generation: 5, since: None });
+                Some(ScaledOperator { name, replicas: 2, uid, generation: 5, since: None, job: None });
         },
     ];
     for change in changes {

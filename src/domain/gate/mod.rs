@@ -40,13 +40,14 @@ pub use node::{node_answers, of_node};
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;
-pub use reason::Reason;
+pub use reason::{Reason, StoppedBy};
 pub use removal::{
     before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, can_begin, fits_place,
     removable, removed_together, weights_not_reset,
 };
 pub use rook::{
-    Fenced, can_be_fenced, fenced, left_to_rooks_migration, migrates_none, reshaped_by_rook, stays_fenced,
+    Fenced, can_be_fenced, fenced, is_old_status, left_to_rooks_migration, migrates_none, reshaped_by_rook,
+    stays_fenced,
 };
 pub use space::{enough_space, least_space, room, used_bytes};
 pub use stop::{

@@ -10,6 +10,17 @@ use crate::domain::approval::PlanHash;
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::windows::Windows;
 
+/// Way in which Rook's operator can be stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StoppedBy {
+    /// By the run, with `--scale-operator`, or by a person.
+    Flag,
+    /// By a person: `--scale-operator` is for OSDs that are migrated or removed.
+    Person,
+    /// By a person: the run has scaled it to 0, and another client has scaled it up again.
+    PersonAgain,
+}
+
 /// Reason why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -210,8 +221,8 @@ pub enum Reason {
     OperatorRuns {
         /// namespace/name of the operator's Deployment
         name: String,
-        /// a person has to scale it: `--scale-operator` is for OSDs that are migrated or removed
-        by_hand: bool,
+        /// how it can be stopped
+        stopped_by: StoppedBy,
         /// the Deployment is already at 0 replicas, and its pod has not ended
         ends: bool,
     },

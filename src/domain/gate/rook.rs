@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Gate, Reason};
+use super::{Gate, Reason, StoppedBy};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::device_set::{METADATA, WAL};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -29,11 +29,11 @@ const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
 /// right one if osd-migrate scaled it, or if the fence is set, which needs an operator that was running.
 pub(super) fn is_away(seen: &Observation) -> Gate {
     let is_right = |operator: &Operator| operator.scaled_by_osd_migrate || seen.kube.fence.is_some();
-    let is_recent = |checked: &DateTime<Utc>| seen.at - *checked < ROOK_IS_SILENT;
+    let is_recent = |checked: &DateTime<Utc>| !is_old_status(*checked, seen.at);
     match (&seen.kube.operator, seen.kube.rook_checked.filter(is_recent)) {
         (Some(operator), _) if operator.runs() => {
             let (name, ends) = (operator.name.clone(), operator.replicas == 0);
-            Gate::Shut(Reason::OperatorRuns { name, by_hand: false, ends })
+            Gate::Shut(Reason::OperatorRuns { name, stopped_by: StoppedBy::Flag, ends })
         }
         (Some(operator), _) if is_right(operator) => Gate::Open,
         (None | Some(_), Some(checked)) => Gate::Shut(Reason::OperatorNotFound { checked }),
@@ -41,11 +41,16 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
     }
 }
 
+/// Returns whether a running Rook would have written a later status of Ceph than that of `checked`.
+pub fn is_old_status(checked: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    now - checked >= ROOK_IS_SILENT
+}
+
 /// Returns the gate that is open if no operator is running, before acts for which a run does not scale it.
 pub(super) fn is_away_by_hand(seen: &Observation) -> Gate {
     match is_away(seen) {
         Gate::Shut(Reason::OperatorRuns { name, ends, .. }) => {
-            Gate::Shut(Reason::OperatorRuns { name, by_hand: true, ends })
+            Gate::Shut(Reason::OperatorRuns { name, stopped_by: StoppedBy::Person, ends })
         }
         gate @ (Gate::Open | Gate::Shut(_) | Gate::Unknown(_)) => gate,
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::Reason;
+use super::{Reason, StoppedBy};
 use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_CONFIRMED, RESUME, retry, scale_operator, scale_osd};
 use crate::domain::ledger::FENCE;
 use crate::domain::osd::OsdId;
@@ -192,13 +192,21 @@ impl fmt::Display for Reason {
                  app=rook-ceph-operator",
                 name.split_once('/').unwrap_or_default().0
             ),
-            Self::OperatorRuns { name, by_hand: true, ends: false } => write!(
+            Self::OperatorRuns { name, stopped_by: StoppedBy::Person, ends: false } => write!(
                 f,
                 "Rook's operator {name} is running and must be stopped while new OSDs are created, or OSDs are restarted for \
                  taints. Scale it down meanwhile: {}",
                 scale_operator(name, 0)
             ),
-            Self::OperatorRuns { name, by_hand: false, ends: false } => write!(
+            Self::OperatorRuns { name, stopped_by: StoppedBy::PersonAgain, ends: false } => write!(
+                f,
+                "this run scaled Rook's operator {name} to 0, and another client scaled it up again. Find that client \
+                 (kubectl -n {} get deployment {} -o yaml --show-managed-fields) and stop it. Then scale the operator down: {}",
+                name.split_once('/').unwrap_or_default().0,
+                name.split_once('/').unwrap_or_default().1,
+                scale_operator(name, 0)
+            ),
+            Self::OperatorRuns { name, stopped_by: StoppedBy::Flag, ends: false } => write!(
                 f,
                 "Rook's operator {name} is running and must be stopped during the migration. Use --scale-operator (value \
                  run.scaleOperator), or scale it down yourself: {}",

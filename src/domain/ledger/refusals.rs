@@ -55,6 +55,10 @@ pub struct Refusals {
     /// flattened.
     #[serde(with = "pairs")]
     pub osds: BTreeMap<OsdId, Refused>,
+    /// Whether Rook has acknowledged no fence since an OSD was refused for that. False in data of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rook_hangs: bool,
 }
 
 impl Refusals {
@@ -62,7 +66,9 @@ impl Refusals {
     ///
     /// `known` are the earlier refusals of the same run.
     pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, step: RefusedStep, why: &str) -> Self {
-        let mut refusals = known.unwrap_or_else(|| Self { job: job.to_owned(), osds: BTreeMap::new() });
+        let none = || Self { job: job.to_owned(), osds: BTreeMap::new(), rook_hangs: false };
+        let mut refusals = known.unwrap_or_else(none);
+        refusals.rook_hangs |= step == RefusedStep::Fence;
         let length = if refusals.osds.len() < WITH_TEXT { TEXT } else { 0 };
         refusals.osds.insert(osd, Refused { step, why: why.chars().take(length).collect() });
         refusals

@@ -218,6 +218,9 @@ pub struct ScaledOperator {
     pub generation: i64,
     /// When it was saved, or when the last OSD was finished since. None in data of earlier versions.
     pub since: Option<DateTime<Utc>>,
+    /// uid of the Job that scaled it. None in data of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
 }
 
 /// PodDisruptionBudget of the OSDs before osd-migrate limited it to 0.

@@ -17,9 +17,11 @@ use crate::domain::temporary::{fence, flags, operator, owner_fence};
 /// `maxTimeForProcessingOSDs`).
 const ACKNOWLEDGED_MINUTES: i64 = 30;
 
-/// The same, if this run has given up another OSD because Rook did not acknowledge the fence: a Rook that
-/// works does so in a minute.
-const STILL_HANGS_MINUTES: i64 = 3;
+/// The same, if this run has given up another OSD for that, and Rook has acknowledged no fence since.
+///
+/// The fence of the OSD that was given up is removed, for which Rook begins a reconcile. That of a Rook that
+/// works takes minutes.
+const STILL_HANGS_MINUTES: i64 = 10;
 
 impl Step<'_> {
     /// Returns the act once the fence is in force.
@@ -39,12 +41,14 @@ impl Step<'_> {
             return next;
         };
         let record = self.record;
-        let Some(since) = record.stop_intended_at.or(record.blocked_since).and(record.saved_at) else {
+        let Some(saved_at) = record.stop_intended_at.or(record.blocked_since).and(record.saved_at) else {
             return self.note_blocked();
         };
+        // Rook, too, may have had no time while this process did not run.
+        let since = self.view.policy.at_work_since.map_or(saved_at, |began| began.max(saved_at));
         let job = &self.view.policy.run;
         let known = self.view.ledger.run.refusals.as_ref().filter(|known| known.job == *job);
-        let hung = known.is_some_and(|known| known.osds.values().any(|one| one.step == RefusedStep::Fence));
+        let hung = known.is_some_and(|known| known.rook_hangs);
         let limit = TimeDelta::minutes(if hung { STILL_HANGS_MINUTES } else { ACKNOWLEDGED_MINUTES });
         if self.view.seen.at - since < limit {
             return next;

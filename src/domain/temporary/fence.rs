@@ -58,6 +58,9 @@ impl NeededFor<'_> {
             gate::Fenced::Acknowledged => {
                 let mut ledger = view.ledger.clone();
                 ledger.run.fence_acknowledged = true;
+                if let Some(refusals) = &mut ledger.run.refusals {
+                    refusals.rook_hangs = false;
+                }
                 Some(Next::Save { ledger, osd: self.osd(), why: Saving::FenceAcknowledged })
             }
             gate::Fenced::NotAcknowledged(reason) => Some(self.wait(reason)),

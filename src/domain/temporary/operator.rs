@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 
 use crate::domain::act::{Act, KubeAct};
-use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::gate::{self, Gate, Reason, StoppedBy};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{Ledger, Record, ScaledOperator};
-use crate::domain::next::{Next, Saving};
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Observation, Operator};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
@@ -107,7 +107,8 @@ pub(crate) fn restore(view: View<'_>) -> Option<Next> {
 fn begin(operator: &Operator, view: View<'_>) -> Next {
     if !passes(Guard::OperatorSavedFirst, false) {
         let Operator { name, uid, replicas, generation, .. } = operator.clone();
-        let was = ScaledOperator { name, replicas, uid: Some(uid), generation, since: Some(view.seen.at) };
+        let (uid, since, job) = (Some(uid), Some(view.seen.at), Some(view.policy.run.clone()));
+        let was = ScaledOperator { name, replicas, uid, generation, since, job };
         return save(Some(was), view.ledger, Saving::OperatorScaled);
     }
     scale(operator, 0)
@@ -169,13 +170,28 @@ pub(crate) fn is_changed(view: View<'_>) -> bool {
     was.is_some_and(ours)
 }
 
-/// Returns whether another client scaled the operator up after osd-migrate had scaled it to 0.
+/// Names the other client in a wait for an operator that was scaled up again during this run.
+pub(crate) fn named_as_overridden(next: Next, view: View<'_>) -> Next {
+    match next {
+        Next::Wait(Wait::Gate { osd, reason: Reason::OperatorRuns { name, stopped_by, ends: false } })
+            if stopped_by == StoppedBy::Flag && is_overridden(view) =>
+        {
+            let stopped_by = StoppedBy::PersonAgain;
+            Next::Wait(Wait::Gate { osd, reason: Reason::OperatorRuns { name, stopped_by, ends: false } })
+        }
+        next @ (Next::Wait(_) | Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_)) => next,
+    }
+}
+
+/// Returns whether another client scaled the operator up after this run had scaled it to 0.
 ///
-/// After a restore osd-migrate itself owns the replicas. One write since the entry was saved may be an edit
-/// that came before osd-migrate scaled the operator.
+/// The entry of a run that ended without its own end says nothing about the present run. After a restore
+/// osd-migrate itself owns the replicas. One write since the entry was saved may be an edit that came before
+/// osd-migrate scaled the operator.
 fn is_overridden(view: View<'_>) -> bool {
     let is_scaled_up = |was: &ScaledOperator, found: &Operator| {
         found.replicas > 0
+            && was.job.as_ref() == Some(&view.policy.run)
             && is_it(found, was)
             && found.generation > was.generation + 1
             && !found.scaled_by_osd_migrate

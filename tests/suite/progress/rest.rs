@@ -166,7 +166,8 @@ fn rooks_operator_is_restored_while_a_run_waits() {
             ..w.seen.kube.operator.clone().unwrap()
         });
         let (uid, since) = (Some(w.seen.kube.operator.as_ref().unwrap().uid.clone()), Some(w.seen.at));
-        w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid, generation: 5, since });
+        w.ledger.run.operator =
+            Some(ScaledOperator { name, replicas: 1, uid, generation: 5, since, job: None });
     };
     let is_back = |world: World| {
         matches!(world.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. })))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use osd_migrate::ceph::CephError;
 use osd_migrate::domain::classify::{PvcRefusal, Refusal};
 use osd_migrate::domain::drift::Finding;
-use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::gate::{Reason, StoppedBy};
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
 use osd_migrate::domain::ledger::Unreadable;
@@ -43,6 +43,10 @@ fn unclean() -> String {
 fn still_selected(whole_node: bool) -> Reason {
     let (disk, selected) = (text("/dev/sdb"), text("useAllDevices"));
     Reason::StillSelected { osd: OSD, node: node(), whole_node, disk, selected }
+}
+
+fn operator_runs(stopped_by: StoppedBy, ends: bool) -> Reason {
+    Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), stopped_by, ends }
 }
 
 pub(crate) fn reasons() -> Vec<Reason> {
@@ -83,9 +87,10 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1"), node: Some(node.clone()) },
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1"), node: None },
         Reason::RookMigrates { osd, name: text("rook-ceph/rook-ceph-operator") },
-        Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), by_hand: false, ends: false },
-        Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), by_hand: true, ends: false },
-        Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), by_hand: false, ends: true },
+        operator_runs(StoppedBy::Flag, false),
+        operator_runs(StoppedBy::PersonAgain, false),
+        operator_runs(StoppedBy::Person, false),
+        operator_runs(StoppedBy::Flag, true),
         Reason::OperatorNotFound { checked: noon() },
         Reason::FenceNotAcknowledged { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FencedExternally { value: text("true") },

@@ -365,9 +365,16 @@ fn osd_is_given_up_if_rook_never_acknowledges_the_fence() {
     check!(ended.plan(), Next::Finished(summary) if named(summary));
     // The next OSD waits for a shorter time.
     let refusals = ended.ledger.run.refusals;
-    let next = intended.with(|w| w.ledger.run.refusals = refusals);
-    waits(&next.clone().minutes_later(2));
-    check!(next.minutes_later(3).plan(), Next::Save { why: Saving::Withdrawn, .. });
+    let next = intended.clone().with(|w| w.ledger.run.refusals = refusals);
+    waits(&next.clone().minutes_later(9));
+    check!(next.clone().minutes_later(10).plan(), Next::Save { why: Saving::Withdrawn, .. });
+    // An acknowledgement shows that Rook works again.
+    let skipped = |w: &mut World| w.seen.kube.skipped = Some(8);
+    let acknowledged = next.with(skipped).saved("fence-acknowledged").ledger.run.refusals;
+    waits(&intended.clone().with(|w| w.ledger.run.refusals = acknowledged).minutes_later(29));
+    // Rook had no time while no process ran.
+    let began = |w: &mut World| w.policy.at_work_since = Some(w.seen.at);
+    waits(&intended.minutes_later(40).with(began).minutes_later(29));
     // If Rook would migrate too, the fence comes before the intent.
     let backed_up = hangs(World::proven(OSD).backed_up(OSD).fenced(OSD))
         .with(|w| w.seen.kube.declaration.confirmed = true)

@@ -7,6 +7,7 @@ mod destroyed;
 mod drains;
 mod empty_waits;
 mod emptying;
+mod operator;
 mod owner_fence;
 mod pvc;
 mod quarantined;

@@ -188,7 +188,7 @@ fn rook_is_not_released_while_a_committed_osd_is_quarantined() {
             operator.generation = 6;
             let name = operator.name.clone();
             w.ledger.run.operator =
-                Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5, since: None });
+                Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5, since: None, job: None });
         })
     };
     check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
@@ -206,7 +206,7 @@ fn paused_run_withdraws_its_record_to_restore_the_operator() {
     let aside = |w: &mut World| {
         let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
         w.ledger.run.operator =
-            Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0, since: None });
+            Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0, since: None, job: None });
     };
     check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
     check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });
