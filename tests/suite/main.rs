@@ -12,6 +12,7 @@
     clippy::wildcard_imports
 )]
 
+mod activation;
 mod begin;
 mod begin_beside;
 mod chart;

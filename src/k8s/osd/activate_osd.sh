@@ -15,14 +15,16 @@ sys.exit(0 if any(o.get("osd_uuid") == fsid and str(o.get("osd_id")) == osd for 
 device=$(readlink -f "$ROOK_BLOCK_PATH" || true)
 if [ ! -b "$device" ] || ! carries "$device"; then
     echo "$ROOK_BLOCK_PATH does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): checking every disk"
-    device=
-    while read -r name type; do
-        case $type in disk | part | loop | mpath) ;; *) continue ;; esac
-        if carries "$name"; then
-            device=$name
-            break
-        fi
-    done < <(lsblk --noheadings --list --paths --output NAME,TYPE)
+    # No process substitution: not every node has /dev/fd, and /dev is that of the node.
+    device=$(
+        lsblk --noheadings --list --paths --output NAME,TYPE | while read -r name type; do
+            case $type in disk | part | loop | mpath) ;; *) continue ;; esac
+            if carries "$name"; then
+                echo "$name"
+                break
+            fi
+        done
+    ) || true
 fi
 if [ -z "$device" ]; then
     echo "no disk of this node carries osd.$ROOK_OSD_ID ($ROOK_OSD_UUID)" >&2
