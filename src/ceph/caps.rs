@@ -73,7 +73,7 @@ const RECOVERY_VALUES: (&str, Must) = ("value", Must::BeOneOf("high_recovery_ops
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Capabilities by command name, which every run has.
-pub(super) const GRANTS: [Grant; 24] = [
+pub(super) const GRANTS: [Grant; 25] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
@@ -93,6 +93,7 @@ pub(super) const GRANTS: [Grant; 24] = [
     mon("osd pg-upmap-items", &[]),
     mgr("pg dump"),
     mgr("pg ls"),
+    mgr("pg ls-by-osd"),
     mgr("pg stat"),
     mgr("osd df"),
     mgr("osd perf"),

@@ -185,7 +185,7 @@ fn caps_text_is_exact_and_has_no_single_quote() {
     assert!(!text.contains('\'') && !on_mgr().contains('\''), "it stands between single quotes");
     assert_eq!(
         on_mgr(),
-        r#"allow command "pg dump", allow command "pg ls", allow command "pg stat", allow command "osd df", allow command "osd perf", allow command "osd ok-to-stop", allow command "osd safe-to-destroy""#
+        r#"allow command "pg dump", allow command "pg ls", allow command "pg ls-by-osd", allow command "pg stat", allow command "osd df", allow command "osd perf", allow command "osd ok-to-stop", allow command "osd safe-to-destroy""#
     );
 }
 

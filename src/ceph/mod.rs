@@ -39,6 +39,7 @@ mod osd_stat;
 mod osdmaptool;
 mod own_user;
 mod pg_dump;
+mod pg_ls_by_osd;
 mod pg_stat;
 mod pg_statistics;
 mod pg_table;

@@ -12,12 +12,14 @@
 //! | epoch of the last report | of an earlier report, so too low at most, which a gate takes for old statistics |
 //! | objects and bytes | at most [`OBSERVATIONS`] old |
 //!
-//! A partial observation reads only the unclean PGs, as long as none of them becomes clean. Scrubs and OSDs
-//! of the others are then those of an observation before.
+//! A partial observation reads only the unclean PGs, and of those that became clean since the lists of their
+//! OSDs. Scrubs and OSDs of the others are then those of an observation before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ceph::all_pgs::All;
 use crate::ceph::pg_dump::Brief;
+use crate::ceph::pg_ls_by_osd::Unread;
 use crate::ceph::pg_stat::Counts;
 use crate::domain::gate;
 use crate::domain::observation::{Pg, Slot, last_change};
@@ -33,6 +35,16 @@ const OBSERVATIONS: u32 = 180;
 /// Number of PGs whose complete statistics as a table have as many bytes as those of one PG as JSON: 2.3 to
 /// 2.5 KB for each, and 0.4 to 0.5 KB (16.2, 18.2 and 20.2).
 const JSON: usize = 5;
+
+/// Number of OSDs, at most, whose lists are read in place of the states of all PGs.
+///
+/// A list is a pass over all PGs in the mgr, as `pg ls` is, and the JSON of some 100 PGs. By what these take
+/// alone (ADR 0040), states of all PGs take as long as five to seven lists.
+const LISTS_FOR_STATES: usize = 4;
+
+/// Number of OSDs, at most, whose lists are read in place of the statistics of all PGs, which take several
+/// times as long as their states.
+const LISTS_FOR_ALL: usize = 8;
 
 /// Statistics of the last observation.
 #[derive(Debug)]
@@ -83,17 +95,19 @@ impl Kept {
         Missing::InStates(words.map(str::to_owned).collect())
     }
 
-    /// Returns the statistics with these states, and those of `unclean` PGs; `None` if that is not enough.
+    /// Returns the statistics with these states, and those of `unclean` PGs, and which PGs are still to be
+    /// read; `None` if all have to be read.
     ///
-    /// `slots` are of the map that was read before.
+    /// Still to be read are PGs that are clean and seem not to have reported since an OSD started, and those
+    /// that are neither clean by these states nor in `unclean`. `slots` are of the map that was read before.
     pub(super) fn renewed(
         self,
         now: BTreeMap<PgId, Brief>,
-        mut unclean: BTreeMap<PgId, Pg>,
+        mut unclean: All,
         slots: &BTreeMap<OsdId, Slot>,
-    ) -> Option<Self> {
+    ) -> Option<(Self, Unread)> {
         let Self { mut pgs, age, .. } = self;
-        let mut not_clean = BTreeSet::new();
+        let (mut not_clean, mut behind) = (BTreeSet::new(), BTreeSet::new());
         for (id, Brief { state, up, acting }) in now {
             let kept = pgs.get_mut(&id)?;
             if let Some(read) = unclean.remove(&id) {
@@ -106,11 +120,29 @@ impl Kept {
             (kept.state, kept.up, kept.acting) = (state, up, acting);
             (kept.degraded, kept.misplaced) = (0, 0);
             if !gate::is_clean(kept) || !has_reported(kept, slots) {
-                return None;
+                behind.insert(id);
             }
         }
+        if !unclean.is_empty() || behind.len() > pgs.len() / JSON {
+            return None;
+        }
+        let on = |id| Some((id, &pgs.get(&id)?.acting));
+        let unread = Unread::new(behind.into_iter().map(on).collect::<Option<_>>()?, slots, LISTS_FOR_ALL)?;
         let reported = Some(last_change(slots.keys(), slots));
-        unclean.is_empty().then_some(Self { pgs, age: age + 1, unclean: not_clean, reported })
+        Some((Self { pgs, age: age + 1, unclean: not_clean, reported }, unread))
+    }
+
+    /// Takes the PGs that were still to be read, as the mgr has them.
+    pub(super) fn with(mut self, read: All, slots: &BTreeMap<OsdId, Slot>) -> Self {
+        for (id, pg) in &read {
+            if !gate::is_clean(pg) {
+                self.unclean.insert(*id);
+            } else if !has_reported(pg, slots) {
+                self.reported = None;
+            }
+        }
+        self.pgs.extend(read);
+        self
     }
 
     /// Returns whether the counts by state may suffice.
@@ -119,23 +151,43 @@ impl Kept {
     /// after the clean PGs had reported.
     pub(super) fn may_suffice(&self, counts: &Counts, slots: &BTreeMap<OsdId, Slot>) -> bool {
         counts.all == self.pgs.len()
-            && (self.unclean.len()..=counts.all / JSON).contains(&counts.unclean)
+            && counts.unclean <= counts.all / JSON
             && self.reported == Some(last_change(slots.keys(), slots))
     }
 
-    /// Takes the statistics of the unclean PGs, if all other PGs were clean before, and are by the counts.
+    /// Returns which PGs became clean and are still to be read, if all others are `unclean`, or were clean
+    /// before and are by the counts; `None` if states of all PGs have to be read.
+    pub(super) fn became_clean(
+        &self,
+        counts: &Counts,
+        unclean: &All,
+        slots: &BTreeMap<OsdId, Slot>,
+    ) -> Option<Unread> {
+        let is_known = |(id, pg): (&PgId, &Pg)| self.pgs.contains_key(id) && !gate::is_clean(pg);
+        if unclean.len() != counts.unclean || !unclean.iter().all(is_known) {
+            return None;
+        }
+        let clean: Vec<_> = self.unclean.iter().filter(|id| !unclean.contains_key(id)).collect();
+        if clean.len() > self.pgs.len() / JSON {
+            return None;
+        }
+        // A PG that has got its data is served by the OSDs that should hold it.
+        let on = |id: &PgId| Some((*id, &self.pgs.get(id)?.up));
+        Unread::new(clean.into_iter().map(on).collect::<Option<_>>()?, slots, LISTS_FOR_STATES)
+    }
+
+    /// Takes the statistics of the unclean PGs, and of those that became clean, if these are clean and have
+    /// reported.
     ///
     /// Returns whether it did.
-    pub(super) fn takes(&mut self, counts: &Counts, unclean: BTreeMap<PgId, Pg>) -> bool {
-        let is_known = |(id, pg): (&PgId, &Pg)| self.pgs.contains_key(id) && !gate::is_clean(pg);
-        let is_rest_clean = self.unclean.iter().all(|id| unclean.contains_key(id));
-        if unclean.len() != counts.unclean || !is_rest_clean || !unclean.iter().all(is_known) {
+    pub(super) fn takes(&mut self, unclean: All, clean: All, slots: &BTreeMap<OsdId, Slot>) -> bool {
+        if !clean.values().all(|pg| gate::is_clean(pg) && has_reported(pg, slots)) {
             return false;
         }
         self.unclean = unclean.keys().copied().collect();
         // A change would copy all PGs if an observation still shares them.
-        if !unclean.is_empty() {
-            self.pgs.extend(unclean);
+        if !(unclean.is_empty() && clean.is_empty()) {
+            self.pgs.extend(unclean.into_iter().chain(clean));
         }
         self.age += 1;
         true
@@ -152,6 +204,9 @@ fn has_reported(pg: &Pg, slots: &BTreeMap<OsdId, Slot>) -> bool {
     pg.reported_epoch >= pg.last_change(slots)
 }
 
+#[cfg(test)]
+#[path = "pg_cluster_tests.rs"]
+mod cluster;
 #[cfg(test)]
 #[path = "pg_statistics_tests.rs"]
 mod tests;

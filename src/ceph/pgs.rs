@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use crate::ceph::all_pgs::{All, Statistics, all_pgs};
 use crate::ceph::error::CephError;
 use crate::ceph::pg_dump::Brief;
+use crate::ceph::pg_ls_by_osd::{Lists, Unread};
 use crate::ceph::pg_statistics::{Kept, Missing};
 use crate::ceph::session::{Ceph, lock};
-use crate::ceph::{pg_dump, pg_stat, pg_table};
+use crate::ceph::{pg_dump, pg_ls_by_osd, pg_stat, pg_table};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::shared::Shared;
@@ -24,8 +25,8 @@ impl Ceph {
         self.by_states(kept, slots).await
     }
 
-    /// Reads of the PGs what changes while a run waits: those that are not clean, as long as none of them
-    /// becomes clean.
+    /// Reads of the PGs what changes while a run waits: those that are not clean, and those that became
+    /// clean.
     pub(super) async fn pgs_partly(&self, slots: &BTreeMap<OsdId, Slot>) -> Result<Shared<All>, CephError> {
         match self.kept_pgs() {
             None => self.by_states(None, slots).await,
@@ -47,7 +48,7 @@ impl Ceph {
         pgs
     }
 
-    /// Reads the number of PGs by state, and those that are not clean.
+    /// Reads the number of PGs by state, those that are not clean, and those that became clean.
     ///
     /// Returns false if that does not suffice.
     async fn by_counts(&self, kept: &mut Kept, slots: &BTreeMap<OsdId, Slot>) -> Result<bool, CephError> {
@@ -64,7 +65,9 @@ impl Ceph {
         };
         let Some(counts) = counts.filter(|counts| kept.may_suffice(counts, slots)) else { return Ok(false) };
         let unclean = self.in_states(&counts.words).await?;
-        Ok(kept.takes(&counts, unclean))
+        let Some(unread) = kept.became_clean(&counts, &unclean, slots) else { return Ok(false) };
+        let Some(clean) = self.on_osds(&unread).await else { return Ok(false) };
+        Ok(kept.takes(unclean, clean, slots))
     }
 
     /// Reads states and OSDs of all PGs, and the statistics of those that are not clean, or of all of them.
@@ -100,7 +103,29 @@ impl Ceph {
             Missing::All => return Ok(None),
             Missing::InStates(words) => self.in_states(&words).await?,
         };
-        Ok(kept.renewed(now, unclean, slots))
+        let Some((kept, unread)) = kept.renewed(now, unclean, slots) else { return Ok(None) };
+        Ok(self.on_osds(&unread).await.map(|read| kept.with(read, slots)))
+    }
+
+    /// Reads PGs from the lists of their OSDs; `None` if not all of them are there.
+    ///
+    /// No error of a list is one of the observation: all PGs are read then, which also shows if the mgr does
+    /// not answer at all.
+    async fn on_osds(&self, unread: &Unread) -> Option<All> {
+        if unread.is_empty() {
+            return Some(All::new());
+        }
+        if self.lacks_pg_ls_by_osd.load(Ordering::Relaxed) {
+            return None;
+        }
+        match unread.read(self).await {
+            Ok(read) => read,
+            Err(error) => {
+                let lacks = error.errno() == Some(Errno::ACCESS);
+                self.lacks_pg_ls_by_osd.fetch_or(lacks, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     /// Reads the statistics of the PGs whose states have one of these words; of none if there are none.
@@ -109,6 +134,13 @@ impl Ceph {
             return Ok(All::new());
         }
         self.read(pg_dump::in_states(words), pg_dump::parse).await
+    }
+}
+
+impl Lists for Ceph {
+    async fn list(&self, osd: OsdId) -> Result<All, CephError> {
+        // An OSD that is not up is `EAGAIN`, which does not pass in the time of a repetition.
+        self.read_once(pg_ls_by_osd::command(osd), pg_dump::parse).await
     }
 }
 

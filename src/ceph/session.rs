@@ -124,6 +124,8 @@ pub struct Ceph {
     pub(super) kept_pgs: Mutex<Option<Kept>>,
     /// Whether the mgr has refused `pg stat` to the user.
     pub(super) lacks_pg_stat: AtomicBool,
+    /// Whether the mgr has refused `pg ls-by-osd` to the user.
+    pub(super) lacks_pg_ls_by_osd: AtomicBool,
     /// Metadata of the OSDs of the last observation.
     pub(super) kept_metadata: Mutex<KeptMetadata>,
     /// Osdmap and CRUSH of the last observation.
@@ -157,6 +159,7 @@ impl Ceph {
             commands_sent: AtomicU64::new(0),
             kept_pgs: Mutex::default(),
             lacks_pg_stat: AtomicBool::new(false),
+            lacks_pg_ls_by_osd: AtomicBool::new(false),
             kept_metadata: Mutex::default(),
             kept_map: Mutex::default(),
             down_since: Mutex::default(),
@@ -182,19 +185,31 @@ impl Ceph {
         parse: fn(&[u8]) -> serde_json::Result<T>,
     ) -> Result<T, CephError> {
         let answer = self.answer(&command).await?;
-        parsed(&answer, parse).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
+        value(&command, &answer, parse)
+    }
+
+    /// Sends a query once, for which an error that passes by itself is an answer, too.
+    pub(super) async fn read_once<T>(
+        &self,
+        command: Command,
+        parse: fn(&[u8]) -> serde_json::Result<T>,
+    ) -> Result<T, CephError> {
+        let answer = self.answer_once(&command).await?;
+        value(&command, &answer, parse)
     }
 
     /// Sends a query whose answer is not JSON, as `read` does.
     pub(super) async fn answer(&self, command: &Command) -> Result<Buffer, CephError> {
-        let ask = || async {
-            let reply = self.send(command).await?;
-            match reply.code {
-                0.. => Ok(reply.out),
-                code => Err(self.refused(command.name, None, code, reply.said)),
-            }
-        };
+        let ask = || self.answer_once(command);
         ask.retry(quick_retries()).when(CephError::is_transient).await
+    }
+
+    async fn answer_once(&self, command: &Command) -> Result<Buffer, CephError> {
+        let reply = self.send(command).await?;
+        match reply.code {
+            0.. => Ok(reply.out),
+            code => Err(self.refused(command.name, None, code, reply.said)),
+        }
     }
 
     /// Sends an act, once.
@@ -247,6 +262,14 @@ impl Ceph {
 /// Locks what is kept from one observation to the next.
 pub(super) fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn value<T>(
+    command: &Command,
+    answer: &[u8],
+    parse: fn(&[u8]) -> serde_json::Result<T>,
+) -> Result<T, CephError> {
+    parsed(answer, parse).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
 }
 
 fn quick_retries() -> ExponentialBuilder {
