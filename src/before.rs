@@ -43,17 +43,29 @@ fn past_the_intent(ledger: &Ledger) -> BTreeSet<(OsdId, bool)> {
 
 /// The iteration before.
 pub(crate) enum Before {
-    Saved(Box<Save>),
+    /// It saved, with what this iteration may use again.
+    Saved(Option<Box<Save>>),
     Waited,
     Acted,
-    /// It failed, or there is none.
+    /// It failed, another client had saved, or there is none.
     Other,
 }
 
 impl Before {
+    /// Returns whether the ledger may be the one that was loaded or saved before.
+    ///
+    /// Each act and each save compares its version. What compares nothing needs the stored one: a wait that
+    /// a complete observation decides, an end and a halt.
+    pub(crate) fn keeps_ledger(&self) -> bool {
+        match self {
+            Self::Saved(_) | Self::Waited | Self::Acted => true,
+            Self::Other => false,
+        }
+    }
+
     /// Returns the observation of the save before, if the ledger is still the saved one.
     pub(crate) fn observation(self, ledger: &Ledger, now: DateTime<Utc>) -> Option<Observation> {
-        let Self::Saved(save) = self else { return None };
+        let Self::Saved(Some(save)) = self else { return None };
         let is_same = save.ledger == *ledger && (TimeDelta::zero()..SAME).contains(&(now - save.seen.at));
         is_same.then_some(save.seen)
     }
@@ -73,7 +85,7 @@ mod tests {
         let seen = example::replicated().observe(|_| plan::Questions::default());
         let of = |ledger: Ledger, seconds: i64| {
             let save = Save::of(&Ledger::default(), Ledger::default(), seen.clone()).unwrap();
-            Before::Saved(save).observation(&ledger, seen.at + TimeDelta::seconds(seconds)).is_some()
+            Before::Saved(Some(save)).observation(&ledger, seen.at + TimeDelta::seconds(seconds)).is_some()
         };
         let mut other = Ledger::default();
         other.run.serial = 1;
@@ -83,7 +95,7 @@ mod tests {
             !of(Ledger::default(), 5) && !of(Ledger::default(), -1),
             "too old, or the clock was set back"
         );
-        for before in [Before::Waited, Before::Acted, Before::Other] {
+        for before in [Before::Saved(None), Before::Waited, Before::Acted, Before::Other] {
             assert!(before.observation(&Ledger::default(), seen.at).is_none());
         }
     }

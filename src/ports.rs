@@ -126,7 +126,8 @@ pub trait LedgerStore {
     type Version;
     /// Lets the next load read the ledger, and returns whether it would not have.
     ///
-    /// A store may keep what it has loaded, as long as it knows of no change: enough to wait by.
+    /// A store may keep what it has loaded or saved, as long as it knows of no change: enough to wait by, and
+    /// to decide acts and saves, which compare the version.
     fn forget(&mut self) -> bool {
         false
     }

@@ -83,9 +83,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 failures = Failures::none();
             }
             match iteration {
-                Ok(Iteration::Saved(saved)) => {
-                    (done_at, before) = (self.clock.now(), saved.map_or(Before::Other, Before::Saved));
-                }
+                Ok(Iteration::Saved(saved)) => (done_at, before) = (self.clock.now(), Before::Saved(saved)),
+                Ok(Iteration::Outdated) => done_at = self.clock.now(),
                 Ok(Iteration::Acted) => (done_at, before) = (self.clock.now(), Before::Acted),
                 Ok(idle @ (Iteration::Waits | Iteration::NotDone | Iteration::NotMine)) => {
                     before = Before::Waited;
@@ -176,23 +175,29 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 return Ok(Iteration::End(End::LeftToOther));
             }
         }
-        let may_wait = matches!(before, Before::Waited | Before::Acted);
-        if !may_wait {
+        let keeps_ledger = before.keeps_ledger();
+        if !keeps_ledger {
             self.store.forget();
         }
-        let (mut ledger, mut version) = self.store.load().await.map_err(RunError::Ledger)?;
+        let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = Some(Stopped::of(&ledger));
         if let Some(halt) = plan::crash_loop_unseen(policy, &ledger) {
+            if keeps_ledger && self.is_outdated(&ledger).await? {
+                return Ok(Iteration::Outdated);
+            }
             return Ok(self.halted_unseen(halt, stopped.as_deref().unwrap_or_default()).await);
         }
-        if may_wait && plan::crash_loop(policy, &ledger).is_none() {
-            if let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
-                return self.carry_out(policy, (ledger, version), decided).await;
-            }
-            (ledger, version) = self.loaded_again((ledger, version)).await?;
-            *stopped = Some(Stopped::of(&ledger));
+        let halt = plan::crash_loop(policy, &ledger);
+        let may_wait = matches!(before, Before::Waited | Before::Acted) && halt.is_none();
+        if may_wait && let Some(decided) = self.decided_by_parts(policy, &ledger).await? {
+            return self.carry_out(policy, (ledger, version), decided).await;
         }
-        match (self.decided(policy, &ledger, before).await, plan::crash_loop(policy, &ledger)) {
+        let decided = self.decided(policy, &ledger, before).await;
+        let needs_stored = decided.as_ref().map_or(halt.is_some(), |(_, next)| !next.compares_ledger());
+        if needs_stored && keeps_ledger && self.is_outdated(&ledger).await? {
+            return Ok(Iteration::Outdated);
+        }
+        match (decided, halt) {
             (Ok(decided), _) => self.carry_out(policy, (ledger, version), decided).await,
             (Err(_), Some(halt)) => {
                 Ok(self.halted_unseen(halt, stopped.as_deref().unwrap_or_default()).await)
@@ -260,14 +265,15 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
     }
 
-    /// Loads the ledger again if the store may have kept an older one.
+    /// Returns whether another ledger is stored by now than the one that the store had kept.
     ///
-    /// An end compares the ledger with nothing, unlike an act or a save.
-    async fn loaded_again(&mut self, loaded: (Ledger, L::Version)) -> Result<(Ledger, L::Version), RunError> {
+    /// A wait, an end and a halt compare the ledger with nothing, unlike an act or a save.
+    async fn is_outdated(&mut self, ledger: &Ledger) -> Result<bool, RunError> {
         if !self.store.forget() {
-            return Ok(loaded);
+            return Ok(false);
         }
-        self.store.load().await.map_err(RunError::Ledger)
+        let (stored, _) = self.store.load().await.map_err(RunError::Ledger)?;
+        Ok(stored != *ledger)
     }
 
     /// Saves the ledger in place of the one that was loaded, and reports it.
@@ -288,7 +294,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             }
             Saved::Conflict => {
                 self.audience.report(Event::Conflict).await;
-                Ok(Iteration::Saved(None))
+                Ok(Iteration::Outdated)
             }
         }
     }
@@ -360,8 +366,10 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
 
 /// Result of an iteration.
 enum Iteration {
-    /// It saved, with what the next iteration may use again; or another process did.
+    /// It saved, with what the next iteration may use again.
     Saved(Option<Box<Save>>),
+    /// Another process has saved since the ledger was loaded.
+    Outdated,
     Acted,
     /// The decision was to wait.
     Waits,

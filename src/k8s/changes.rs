@@ -111,6 +111,9 @@ pub(crate) struct Changes {
     /// OSDs of which a Deployment or a pod changed since these were last taken; `None` if a change may be
     /// missing.
     osds: Mutex<Option<BTreeSet<OsdId>>>,
+    /// Version of the ledger after the last change that a watch reported; `None` if another one may have
+    /// been missed since.
+    ledger: Mutex<Option<String>>,
 }
 
 impl Changes {
@@ -128,8 +131,25 @@ impl Changes {
 
     /// Notes that an object changed.
     pub(crate) fn note(&self, group: Group) {
+        self.note_version(group, None);
+    }
+
+    /// Notes that an object changed, and its version since then, which matters only for the ledger.
+    pub(super) fn note_version(&self, group: Group, version: Option<&str>) {
+        if group == Group::Ledger {
+            // The version is set before the change is counted: who sees the number sees no older version.
+            *self.ledger.lock().unwrap_or_else(PoisonError::into_inner) = version.map(str::to_owned);
+        }
         self.count(group).fetch_add(1, Ordering::AcqRel);
         self.any.notify_one();
+    }
+
+    /// Returns whether the last known change of the ledger led to this version.
+    ///
+    /// The watch also reports the changes of this run. Nothing is known to have changed after such a one.
+    pub(crate) fn last_led_to(&self, version: &str) -> bool {
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.as_deref() == Some(version)
     }
 
     /// Notes that a Deployment or a pod of an OSD changed; of no OSD that is known if it has no valid label.
@@ -200,6 +220,23 @@ impl<T> Default for Last<T> {
 }
 
 impl<T: Clone> Last<T> {
+    /// Returns the value, whatever may have changed since it was read.
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.0.as_ref().map(|(_, value)| value)
+    }
+
+    /// Keeps a value as if it had been read after this mark.
+    pub(crate) fn keep(&mut self, mark: Option<Mark>, value: T) {
+        self.0 = mark.map(|mark| (mark, value));
+    }
+
+    /// Notes that the value is the present one although changes were counted up to this mark.
+    pub(crate) fn renew(&mut self, mark: Option<&Mark>) {
+        if let (Some((kept, _)), Some(mark)) = (&mut self.0, mark) {
+            kept.clone_from(mark);
+        }
+    }
+
     /// Drops the value, and returns whether there was one.
     pub(crate) fn forget(&mut self) -> bool {
         self.0.take().is_some()
@@ -220,7 +257,7 @@ impl<T: Clone> Last<T> {
         }
         self.0 = None;
         let value = read.await?;
-        self.0 = now.map(|now| (now, value.clone()));
+        self.keep(now, value.clone());
         Ok(value)
     }
 }

@@ -60,7 +60,7 @@ impl K8s {
                 self.changes.note_osd(osd_of(object));
             }
             for group in groups(watched, object) {
-                self.changes.note(*group);
+                self.changes.note_version(*group, object.resource_version.as_deref());
             }
         };
         kind.watch(which, from, begun, changed).await

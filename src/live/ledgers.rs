@@ -12,7 +12,7 @@ use crate::ports::{Failure, LedgerStore, LoadError, Saved, passing};
 /// Ledger in its ConfigMap.
 pub struct Ledgers {
     k8s: Arc<K8s>,
-    /// Last load. Another process may have saved since: each act and each save notices that.
+    /// Last load or save. Another process may have saved since: each act and each save notices that.
     last: Last<Stored>,
 }
 
@@ -34,7 +34,12 @@ impl LedgerStore for Ledgers {
     }
 
     async fn load(&mut self) -> Result<(Ledger, Self::Version), LoadError> {
-        let now = self.k8s.changes().mark(&[Group::Ledger]);
+        let changes = self.k8s.changes();
+        let now = changes.mark(&[Group::Ledger]);
+        let kept = self.last.value().and_then(Option::as_ref);
+        if kept.is_some_and(|(_, version)| changes.last_led_to(&version.0)) {
+            self.last.renew(now.as_ref());
+        }
         let stored = self.last.get(now, self.k8s.load()).await.map_err(kube_failure)?;
         let (keys, version) = stored.map_or((BTreeMap::new(), None), |(keys, version)| (keys, Some(version)));
         Ok((Ledger::from_keys(&keys)?, version))
@@ -45,8 +50,15 @@ impl LedgerStore for Ledgers {
             .to_keys()
             .map_err(|error| passing(format!("the ledger cannot be written as JSON: {error}")))?;
         self.last.forget();
-        match self.k8s.save(keys, version.as_ref()).await {
-            Ok(_) => Ok(Saved::Stored),
+        let before = self.k8s.changes().mark(&[Group::Ledger]);
+        match self.k8s.save(keys.clone(), version.as_ref()).await {
+            Ok(stored) => {
+                // An answer that something changed or shortened on its way is no ledger: it is read.
+                if stored.0 == keys {
+                    self.last.keep(before, Some(stored));
+                }
+                Ok(Saved::Stored)
+            }
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),
             Err(error) => Err(kube_failure(error)),
         }
@@ -80,42 +92,103 @@ mod tests {
         on(&format!("GET {MAPS}/osd-migrate-ledger"), 200, stored(version))
     }
 
+    fn saved(answer: Value) -> Exchange {
+        on(&format!("PUT {MAPS}/osd-migrate-ledger?&fieldManager=osd-migrate"), 200, answer)
+    }
+
+    fn begin() -> Exchange {
+        let collection = json!({"metadata": {"resourceVersion": "7"}, "items": []});
+        on(&format!("GET {MAPS}?&limit=1"), 200, collection)
+    }
+
+    /// Returns a watch that goes on from a version, and reports that the ledger has another one.
+    fn watch(from: &str, version: &str) -> Exchange {
+        let params = format!("watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion={from}");
+        on(&format!("GET {MAPS}?&{params}"), 200, json!({"type": "MODIFIED", "object": stored(version)}))
+    }
+
+    /// Loads the ledger, and returns its version.
+    async fn loaded(ledgers: &mut Ledgers) -> String {
+        ledgers.load().await.unwrap().1.unwrap().0
+    }
+
     /// Checks which loads are requests: the script has no others.
     #[tokio::test]
-    async fn ledger_is_read_again_after_a_change_a_save_or_on_demand() {
-        let collection = json!({"metadata": {"resourceVersion": "7"}, "items": []});
-        let params = "watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=7";
-        let script = vec![
-            read("1"),
-            read("1"),
-            on(&format!("GET {MAPS}?&limit=1"), 200, collection),
-            on(&format!("GET {MAPS}?&{params}"), 200, json!({"type": "MODIFIED", "object": stored("8")})),
-            read("8"),
-            read("8"),
-            read("8"),
-            on(&format!("PUT {MAPS}/osd-migrate-ledger?&fieldManager=osd-migrate"), 200, stored("9")),
-            read("9"),
-        ];
+    async fn ledger_is_read_again_after_a_change_or_on_demand() {
+        let script =
+            vec![read("1"), read("1"), begin(), watch("7", "8"), read("8"), read("8"), read("8"), read("8")];
         let loads = async |k8s: Arc<K8s>| {
             let mut ledgers = Ledgers::new(Arc::clone(&k8s));
             // Nothing is watched yet: each load is a request.
             for _ in 0..2 {
                 assert!(!ledgers.forget());
-                ledgers.load().await.unwrap();
+                loaded(&mut ledgers).await;
             }
             k8s.watch(Watched::Maps, None).await.unwrap();
-            ledgers.load().await.unwrap();
-            ledgers.load().await.unwrap();
+            loaded(&mut ledgers).await;
+            loaded(&mut ledgers).await;
             assert!(ledgers.forget());
-            ledgers.load().await.unwrap();
-            ledgers.load().await.unwrap();
-            k8s.changes().note(Group::Ledger);
-            let (ledger, version) = ledgers.load().await.unwrap();
-            assert_eq!(version, Some(ResourceVersion("8".to_owned())));
-            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
-            let (_, version) = ledgers.load().await.unwrap();
-            assert_eq!(version, Some(ResourceVersion("9".to_owned())));
+            loaded(&mut ledgers).await;
+            loaded(&mut ledgers).await;
+            // An act has found another ledger, or changes were missed.
+            for _ in 0..2 {
+                k8s.changes().note(Group::Ledger);
+                assert_eq!(loaded(&mut ledgers).await, "8");
+                assert_eq!(loaded(&mut ledgers).await, "8");
+            }
         };
         play_shared(script, loads).await;
+    }
+
+    #[tokio::test]
+    async fn saved_ledger_is_read_again_only_after_another_save() {
+        let script = vec![
+            begin(),
+            watch("7", "8"),
+            read("8"),
+            saved(stored("9")),
+            watch("8", "9"),
+            watch("9", "10"),
+            read("10"),
+        ];
+        let saves = async |k8s: Arc<K8s>| {
+            let mut ledgers = Ledgers::new(Arc::clone(&k8s));
+            k8s.watch(Watched::Maps, None).await.unwrap();
+            let (ledger, version) = ledgers.load().await.unwrap();
+            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            assert_eq!(loaded(&mut ledgers).await, "9");
+            k8s.watch(Watched::Maps, Some("8".to_owned())).await.unwrap();
+            assert_eq!(loaded(&mut ledgers).await, "9", "the watch reported this very save");
+            k8s.watch(Watched::Maps, Some("9".to_owned())).await.unwrap();
+            assert_eq!(loaded(&mut ledgers).await, "10", "another client saved");
+            assert_eq!(loaded(&mut ledgers).await, "10");
+        };
+        play_shared(script, saves).await;
+    }
+
+    #[tokio::test]
+    async fn ledger_is_read_after_a_save_whose_answer_lacks_it() {
+        let cut = json!({"metadata": {"name": "osd-migrate-ledger", "resourceVersion": "9"}});
+        let script = vec![begin(), watch("7", "8"), read("8"), saved(cut), read("9")];
+        let saves = async |k8s: Arc<K8s>| {
+            let mut ledgers = Ledgers::new(Arc::clone(&k8s));
+            k8s.watch(Watched::Maps, None).await.unwrap();
+            let (ledger, version) = ledgers.load().await.unwrap();
+            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            assert_eq!(loaded(&mut ledgers).await, "9");
+        };
+        play_shared(script, saves).await;
+    }
+
+    #[tokio::test]
+    async fn saved_ledger_is_read_again_while_no_watch_is_there() {
+        let script = vec![read("8"), saved(stored("9")), read("9")];
+        let saves = async |k8s: Arc<K8s>| {
+            let mut ledgers = Ledgers::new(k8s);
+            let (ledger, version) = ledgers.load().await.unwrap();
+            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            assert_eq!(loaded(&mut ledgers).await, "9");
+        };
+        play_shared(script, saves).await;
     }
 }

@@ -76,7 +76,7 @@ pub struct Runner {
 struct Me {
     number: u32,
     sim: Rc<RefCell<Sim>>,
-    /// Version of the ledger that was read last, on which acts were decided.
+    /// Version of the ledger that was read or saved last, on which acts were decided.
     read: Cell<u64>,
     watch: RefCell<Option<Watch>>,
     stopped: Cell<bool>,
@@ -253,6 +253,7 @@ impl LedgerStore for Runner {
                 return Ok(Saved::Conflict);
             }
             sim.store(keys);
+            self.me.read.set(sim.version);
         }
         self.point(Call::Save(ledger), Side::Done).await;
         Ok(Saved::Stored)

@@ -12,6 +12,15 @@ impl Next {
         passes(Guard::OnlyWaitsByParts, matches!(self, Self::Wait(_)))
     }
 
+    /// Returns whether what is decided compares the ledger's version with the stored one, and otherwise does
+    /// nothing.
+    pub fn compares_ledger(&self) -> bool {
+        match self {
+            Self::Save { .. } | Self::Do(_) => true,
+            Self::Wait(_) | Self::Finished(_) | Self::Halt(_) => false,
+        }
+    }
+
     /// Returns whether the decision stands if Deployments and pods of OSDs without a record may be old.
     ///
     /// An act on such an OSD, an end and a halt depend on them. So does a save that opens a record, but its

@@ -60,7 +60,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceVersion(pub String);
 
-/// Version of the ledger that was loaded; none if there was no ledger.
+/// Version of the ledger that was loaded or saved; none if there was no ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::k8s) struct Loaded(pub(in crate::k8s) Option<ResourceVersion>);
 
@@ -74,7 +74,7 @@ pub struct K8s {
     is_acting: AtomicBool,
     requests: AtomicU64,
     pub(in crate::k8s) changes: Arc<Changes>,
-    /// Version of the ledger that was loaded last: the present decisions are based on it.
+    /// Version of the ledger that was loaded or saved last: the present decisions are based on it.
     pub(in crate::k8s) decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
     /// Namespace in which Rook's operator was found: OSDs' Deployments name it.

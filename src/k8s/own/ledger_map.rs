@@ -36,8 +36,13 @@ impl K8s {
     pub async fn load(&self) -> Result<Option<(BTreeMap<String, String>, ResourceVersion)>, K8sError> {
         let map = self.kind::<ConfigMap>().get_opt(LEDGER).await?;
         let version = map.as_ref().map(version_of);
-        *self.decided_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(Loaded(version.clone()));
+        self.decide_by(version.clone());
         Ok(map.and_then(|map| Some((map.data.unwrap_or_default(), version?))))
+    }
+
+    /// Notes the version of the ledger that the next acts are decided by.
+    fn decide_by(&self, version: Option<ResourceVersion>) {
+        *self.decided_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(Loaded(version));
     }
 
     /// Fails if the ledger was saved since it was loaded.
@@ -61,16 +66,21 @@ impl K8s {
     }
 
     /// Saves the ledger, if it is still at `expected` (none: if there is still none); else a conflict.
+    ///
+    /// Returns what is stored now, as a load would. The next acts are decided by it.
     pub async fn save(
         &self,
         data: BTreeMap<String, String>,
         expected: Option<&ResourceVersion>,
-    ) -> Result<ResourceVersion, K8sError> {
+    ) -> Result<(BTreeMap<String, String>, ResourceVersion), K8sError> {
         let bytes = data.iter().map(|(key, value)| key.len() + value.len()).sum();
         if bytes > LEDGER_LIMIT {
             return Err(K8sError::TooBig { what: format!("configmap/{LEDGER}"), bytes, limit: LEDGER_LIMIT });
         }
-        self.put_map(map(LEDGER, Part::Ledger, data), expected).await
+        let stored = self.put_map(map(LEDGER, Part::Ledger, data), expected).await?;
+        let version = version_of(&stored);
+        self.decide_by(Some(version.clone()));
+        Ok((stored.data.unwrap_or_default(), version))
     }
 
     /// Appends entries to the history; an entry that exists already is not added again.
@@ -141,7 +151,7 @@ impl K8s {
         &self,
         mut map: ConfigMap,
         expected: Option<&ResourceVersion>,
-    ) -> Result<ResourceVersion, K8sError> {
+    ) -> Result<ConfigMap, K8sError> {
         let maps = self.kind::<ConfigMap>();
         let name = map.metadata.name.clone().unwrap_or_default();
         let saved = match expected {
@@ -152,7 +162,7 @@ impl K8s {
             None => maps.create(&name, &map).await,
         };
         match saved {
-            Ok(map) => Ok(version_of(&map)),
+            Ok(map) => Ok(map),
             // Both errors mean that the object changed since it was read.
             Err(K8sError::AlreadyExists(call)) => {
                 Err(K8sError::Conflict { call, message: "another client created it meanwhile".to_owned() })

@@ -63,6 +63,27 @@ async fn act_is_refused_if_the_ledger_has_changed() {
 }
 
 #[tokio::test]
+async fn act_after_a_save_expects_the_saved_ledger() {
+    let put = "PUT /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-ledger?&fieldManager=osd-migrate";
+    let saved = || on(put, 200, json!({"metadata": {"name": LEDGER, "resourceVersion": "6"}, "data": {}}));
+    let act = async |k8s: &K8s| {
+        let (keys, version) = k8s.load().await.unwrap().unwrap();
+        k8s.save(keys, Some(&version)).await.unwrap();
+        k8s.expect_ledger().await
+    };
+    play(vec![loaded(), saved(), is_at("6")], act).await.unwrap();
+    is_refused(&play(vec![loaded(), saved(), is_at("7")], act).await);
+    // A save without an answer may have been done: the act was decided by the former ledger.
+    let unanswered = async |k8s: &K8s| {
+        let (keys, version) = k8s.load().await.unwrap().unwrap();
+        assert!(k8s.save(keys, Some(&version)).await.is_err());
+        k8s.expect_ledger().await
+    };
+    let failed = on(put, 500, refusal(500, "InternalError"));
+    is_refused(&play(vec![loaded(), failed, is_at("6")], unanswered).await);
+}
+
+#[tokio::test]
 async fn backup_and_report_of_a_frozen_runner_are_deleted() {
     let back_up = async |k8s: &K8s| {
         k8s.load().await.unwrap();

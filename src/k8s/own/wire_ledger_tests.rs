@@ -1,5 +1,7 @@
 //! The exact requests that save the ledger.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::domain::history::Entry;
@@ -10,13 +12,13 @@ use crate::k8s::{K8sError, LEDGER, ResourceVersion};
 async fn ledger_is_saved_against_the_version_that_was_read() {
     let put = "PUT /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-ledger?&fieldManager=osd-migrate";
     let post = "POST /api/v1/namespaces/rook-ceph/configmaps?&fieldManager=osd-migrate";
-    let saved = || json!({"metadata": {"name": LEDGER, "resourceVersion": "6"}});
+    let saved = || json!({"metadata": {"name": LEDGER, "resourceVersion": "6"}, "data": {"run": "{}"}});
     let script =
         vec![on(put, 200, saved()).with(|body| assert_eq!(body["metadata"]["resourceVersion"], "5"))];
     let version = ResourceVersion("5".to_owned());
-    let data = || [("run".to_owned(), "{}".to_owned())].into();
+    let data = || BTreeMap::from([("run".to_owned(), "{}".to_owned())]);
     let result = play(script, async |k8s| k8s.save(data(), Some(&version)).await).await;
-    assert_eq!(result.unwrap(), ResourceVersion("6".to_owned()));
+    assert_eq!(result.unwrap(), (data(), ResourceVersion("6".to_owned())));
     let script = vec![on(post, 409, refusal(409, "AlreadyExists"))];
     let result = play(script, async |k8s| k8s.save(data(), None).await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");

@@ -13,6 +13,7 @@ mod drains;
 mod emptied;
 mod freeze;
 mod group_flags;
+mod kept_ledger;
 mod new_osds;
 mod new_pvcs;
 mod parallel;
