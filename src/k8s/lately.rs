@@ -81,14 +81,20 @@ fn hostnames(nodes: &BTreeMap<NodeName, Node>) -> Vec<(NodeName, String)> {
 }
 
 /// Deployments and pods of these OSDs.
+///
+/// While a pod starts or ends, its status changes several times, and the Deployment's a few times.
 #[derive(Default)]
 pub(super) struct OfOsds {
     pub(super) osds: BTreeSet<OsdId>,
-    pub(super) objects: Last<Large>,
+    pub(super) deployments: Last<Deployments>,
+    pub(super) pods: Last<Vec<OsdPod>>,
 }
 
+/// Deployments of OSDs.
+pub(super) type Deployments = Vec<Result<daemon::Parsed, String>>;
+
 /// Deployments and pods of OSDs.
-pub(super) type Large = (Vec<Result<daemon::Parsed, String>>, Vec<OsdPod>);
+pub(super) type Large = (Deployments, Vec<OsdPod>);
 
 /// Contents of what is small in each cluster.
 pub(super) struct Small {

@@ -15,7 +15,7 @@ use crate::domain::shared::Shared;
 use crate::k8s::changes::Group;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::lately::{Around, Large, Lately, List, ListedBy, OfOsds, Small};
+use crate::k8s::lately::{Around, Deployments, Large, Lately, List, ListedBy, OfOsds, Small};
 use crate::k8s::names::{OF_OSDS, OSD_ID, of_osd};
 use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_apart};
 use crate::k8s::nodes::{inventory_job, node_job};
@@ -166,8 +166,14 @@ impl K8s {
         if last.osds != *osds {
             *last = OfOsds { osds: osds.clone(), ..OfOsds::default() };
         }
-        let now = self.changes().mark(&[Group::OsdDeployments, Group::OsdPods]);
-        last.objects.get(now, self.large_of(Some(osds))).await
+        if osds.is_empty() {
+            return Ok(Large::default());
+        }
+        let (selector, mark) = (of_osds(osds), |group| self.changes().mark(&[group]));
+        tokio::try_join!(
+            last.deployments.get(mark(Group::OsdDeployments), self.deployments(&selector)),
+            last.pods.get(mark(Group::OsdPods), self.osd_pods(&selector)),
+        )
     }
 
     /// Lists Deployments and pods of these OSDs, or of all.
@@ -181,11 +187,13 @@ impl K8s {
 
     /// Lists Deployments and pods of OSDs.
     async fn large(&self, selector: &str) -> Result<Large, K8sError> {
+        tokio::try_join!(self.deployments(selector), self.osd_pods(selector))
+    }
+
+    /// Lists Deployments of OSDs.
+    async fn deployments(&self, selector: &str) -> Result<Deployments, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
-        tokio::try_join!(
-            deployments.list_as(selector, |deployment| Some(parse_daemon(&deployment))),
-            self.osd_pods(selector),
-        )
+        deployments.list_as(selector, |deployment| Some(parse_daemon(&deployment))).await
     }
 
     /// Lists pods of OSDs that are not terminal.
@@ -218,11 +226,9 @@ impl K8s {
 
     /// Returns the fsids that the Deployments of these OSDs start: a request for another one is void.
     pub async fn deployed_fsids(&self, osds: &BTreeSet<OsdId>) -> Result<BTreeMap<OsdId, OsdFsid>, K8sError> {
-        let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         // The names of many OSDs do not fit into the address of a request, which proxies limit to 8 KiB.
         let selector = if osds.len() <= NAMED { of_osds(osds) } else { OF_OSDS.to_owned() };
-        let parsed = deployments.list_as(&selector, |deployment| Some(parse_daemon(&deployment))).await?;
-        let parsed = parsed.into_iter().flatten();
+        let parsed = self.deployments(&selector).await?.into_iter().flatten();
         Ok(parsed.filter_map(|parsed| Some((parsed.osd, parsed.daemon.fsid?))).collect())
     }
 

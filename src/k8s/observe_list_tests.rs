@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::domain::observation::{Ambiguity, Kube};
 use crate::domain::osd::OsdId;
-use crate::k8s::changes::Watched;
+use crate::k8s::changes::{Group, Watched};
 use crate::k8s::wire::{list, refusal};
 use crate::k8s::{K8s, Lately, Place};
 
@@ -22,6 +22,8 @@ struct Objects {
     nodes: Vec<Value>,
     /// Selectors of requests for Deployments of OSDs.
     asked: Vec<String>,
+    /// Last parts of the paths of all requests.
+    requested: Vec<String>,
     claims: Vec<Value>,
     /// Paths of the requests for PersistentVolumes.
     of_volumes: Vec<String>,
@@ -34,6 +36,7 @@ impl Objects {
     fn answer(&mut self, uri: &str) -> (u16, Value) {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let selector = query.split('&').find_map(|pair| pair.strip_prefix("labelSelector=")).unwrap_or("");
+        self.requested.extend(path.rsplit('/').next().map(str::to_owned));
         if self.fails {
             return (403, refusal(403, "Forbidden"));
         }
@@ -115,6 +118,16 @@ impl Run {
 
     async fn asked(&mut self, in_progress: u32) -> Vec<String> {
         self.observe(in_progress).await.1
+    }
+
+    /// Observes partly while osd.1 is in progress, and returns all that was requested.
+    async fn requested_partly(&mut self, kube: &Kube) -> Vec<String> {
+        self.change(|objects| objects.requested.clear());
+        let in_progress = BTreeSet::from([OsdId(1)]);
+        self.k8s.observe_partly(kube.clone(), &in_progress, &mut self.lately).await.unwrap();
+        let mut requested = std::mem::take(&mut self.objects.lock().unwrap().requested);
+        requested.sort();
+        requested
     }
 }
 
@@ -286,4 +299,22 @@ async fn observation_that_fails_keeps_the_list_and_what_changed() {
     run.change(|objects| objects.asked.clear());
     assert_eq!(run.asked(1).await, ["1,3"]);
     assert_eq!(run.asked(1).await, ["1"]);
+}
+
+#[tokio::test]
+async fn deployments_and_pods_in_progress_are_read_apart() {
+    let mut run = Run::watching();
+    let (kube, _) = run.observe(1).await;
+    let first = run.requested_partly(&kube).await;
+    assert_eq!(first, ["deployments", "pods"], "all OSDs were listed, and everything else was read");
+    assert_eq!(run.requested_partly(&kube).await, [""; 0]);
+    for (group, kind) in [(Group::OsdPods, "pods"), (Group::OsdDeployments, "deployments")] {
+        run.k8s.changes().note(group);
+        assert_eq!(run.requested_partly(&kube).await, [kind]);
+        assert_eq!(run.requested_partly(&kube).await, [""; 0]);
+    }
+    run.k8s.changes().end(Watched::Pods);
+    let requested = run.requested_partly(&kube).await;
+    // Deployment and pods of the operator, and pods of agents, are read as well.
+    assert_eq!(requested, ["deployments", "pods", "pods", "pods"], "no Deployment of an OSD");
 }
