@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 
 use crate::domain::observation::{Kube, Listed, Node, Operator, OsdPdb};
 use crate::domain::osd::{NodeName, OsdId};
-use crate::k8s::changes::{Group, Last};
+use crate::k8s::changes::{Group, Last, Mark};
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::maps::{ReadMaps, SeenMaps};
@@ -36,6 +36,14 @@ impl Lately {
         let mut small = std::mem::take(&mut self.small);
         small.forget();
         *self = Self { small, ..Self::default() };
+    }
+
+    /// Takes the list of all OSDs, and drops what an act on an OSD in progress changes.
+    ///
+    /// The watch may report the change later than the next partial observation begins.
+    pub fn before_act(&mut self) -> Option<List> {
+        self.in_progress = OfOsds::default();
+        self.list.take()
     }
 
     /// Drops the list of all OSDs, and returns whether the last complete observation has taken OSDs from it.
@@ -88,6 +96,20 @@ pub(super) struct OfOsds {
     pub(super) osds: BTreeSet<OsdId>,
     pub(super) deployments: Last<Deployments>,
     pub(super) pods: Last<Vec<OsdPod>>,
+}
+
+impl OfOsds {
+    /// Keeps what was read after these marks, which are those of Deployments and of pods.
+    pub(super) fn read(
+        osds: &BTreeSet<OsdId>,
+        [of_deployments, of_pods]: [Option<Mark>; 2],
+        (deployments, pods): &Large,
+    ) -> Self {
+        let mut kept = Self { osds: osds.clone(), ..Self::default() };
+        kept.deployments.keep(of_deployments, deployments.clone());
+        kept.pods.keep(of_pods, pods.clone());
+        kept
+    }
 }
 
 /// Deployments of OSDs.

@@ -58,6 +58,7 @@ impl K8s {
             (list, read)
         });
         let known = known.filter(|(_, read)| read.len() <= NAMED);
+        let marks = [Group::OsdDeployments, Group::OsdPods].map(|group| self.changes().mark(&[group]));
         let (machines, jobs) = (self.cluster_kind::<ApiNode>(), self.kind::<Job>());
         let read = tokio::try_join!(
             Box::pin(self.large_of(known.as_ref().map(|(_, read)| read))),
@@ -80,6 +81,9 @@ impl K8s {
             }
             known => (large, known),
         };
+        if known.as_ref().is_some_and(|(_, read)| read == in_progress) {
+            lately.in_progress = OfOsds::read(in_progress, marks, &large);
+        }
         let of_operator = match &known {
             Some((list, _)) => list.by.operator_namespace.clone(),
             None => large.0.iter().flatten().find_map(|parsed| parsed.operator_namespace.clone()),

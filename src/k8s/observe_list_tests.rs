@@ -318,3 +318,20 @@ async fn deployments_and_pods_in_progress_are_read_apart() {
     // Deployment and pods of the operator, and pods of agents, are read as well.
     assert_eq!(requested, ["deployments", "pods", "pods", "pods"], "no Deployment of an OSD");
 }
+
+#[tokio::test]
+async fn partial_observation_has_osds_in_progress_from_a_complete_one() {
+    let mut run = Run::watching();
+    run.asked(1).await;
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!((asked, run.requested_partly(&kube).await), (vec!["1".to_owned()], Vec::new()));
+    run.k8s.changes().note(Group::OsdPods);
+    assert_eq!(run.requested_partly(&kube).await, ["pods"]);
+    run.lately.list = run.lately.before_act();
+    assert_eq!(run.requested_partly(&kube).await, ["deployments", "pods"], "an act has changed them");
+    // Changed OSDs were read with it: what it read of osd.1 is not kept apart.
+    run.k8s.changes().note_osd(Some(OsdId(2)));
+    let (kube, asked) = run.observe(1).await;
+    assert_eq!(asked, ["1", "1,2"], "the partial observation, and the complete one");
+    assert_eq!(run.requested_partly(&kube).await, ["deployments", "pods"]);
+}

@@ -58,7 +58,7 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         self.age = None;
         // An act that is refused found something else than was observed.
-        let (kept, list) = (self.kept.take(), self.lately.list.take());
+        let (kept, list) = (self.kept.take(), self.lately.before_act());
         self.k8s.set_acting(true);
         let done = self.act_as_expected(act).await;
         self.k8s.set_acting(false);
