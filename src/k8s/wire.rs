@@ -8,8 +8,11 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::domain::act::Deploy;
 use crate::domain::inspection::RecordId;
+use crate::domain::policy::Declaration;
 use crate::k8s::names::{self, STOPPED};
+use crate::k8s::osd::render_osd;
 use crate::k8s::{K8s, Place, Server};
 
 /// One expected request, and its answer.
@@ -87,6 +90,17 @@ fn served(script: Vec<Exchange>) -> (K8s, JoinHandle<impl Sized>) {
         handle
     });
     (k8s, server)
+}
+
+/// Returns the access to a server that answers nothing: each request fails.
+pub(crate) fn unreachable() -> Arc<K8s> {
+    let (service, _) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+    Arc::new(K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph")))
+}
+
+/// Returns the values that the Deployment of osd.3 is rendered from.
+pub(crate) fn rendered() -> (Deploy, Declaration) {
+    (render_osd::tests::deploy(), render_osd::tests::declaration())
 }
 
 pub(crate) fn refusal(code: u16, reason: &str) -> Value {

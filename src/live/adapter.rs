@@ -70,6 +70,8 @@ pub struct Live {
     pub(super) kept: Option<Kept>,
     /// Age of the last complete observation since the last act.
     pub(super) age: Option<Age>,
+    /// Deployment that the API server has admitted in a dry run since the last complete observation began.
+    pub(super) admitted: Option<Deploy>,
     /// Answers that need not be read again.
     pub(super) lately: Lately,
     /// Watches of a run.
@@ -93,6 +95,7 @@ impl Live {
             declared: None,
             kept: None,
             age: None,
+            admitted: None,
             lately: Lately::default(),
             _watches: None,
             failed: FailedActs::default(),

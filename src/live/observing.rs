@@ -18,7 +18,7 @@ impl Cluster for Live {
         in_progress: &BTreeSet<OsdId>,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        self.kept = None;
+        (self.kept, self.admitted) = (None, None);
         let began = now();
         let kube = self.k8s.observe_all(in_progress, &mut self.lately, began).await.map_err(kube_failure)?;
         let ceph = self.observe_ceph().await?;
@@ -37,7 +37,13 @@ impl Cluster for Live {
         seen: Observation,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> Result<Observation, Failure> {
-        self.answered(seen.unanswered(), ask).await
+        let mut seen = seen.unanswered();
+        let questions = ask(&seen);
+        if !questions.keeps_admission {
+            self.admitted = None;
+        }
+        self.ask(&questions, &mut seen).await?;
+        Ok(seen)
     }
 
     async fn observe_partly(
@@ -80,15 +86,7 @@ impl Live {
     ) -> Result<Observation, Failure> {
         kube.pdb_rejected = self.pdb_rejected();
         self.declared = Some((ceph.fsid, (*kube.declaration).clone()));
-        let failed = self.failed.clone();
-        self.answered(Observation { at: now(), ceph, kube, failed }, ask).await
-    }
-
-    async fn answered(
-        &mut self,
-        mut seen: Observation,
-        ask: impl FnOnce(&Observation) -> Questions,
-    ) -> Result<Observation, Failure> {
+        let mut seen = Observation { at: now(), ceph, kube, failed: self.failed.clone() };
         let questions = ask(&seen);
         self.ask(&questions, &mut seen).await?;
         Ok(seen)

@@ -37,6 +37,8 @@ pub struct Questions {
     pub removable: BTreeSet<OsdId>,
     /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
     pub admission: Option<Deploy>,
+    /// Whether an answer that the same observation already has about this Deployment suffices.
+    pub keeps_admission: bool,
 }
 
 /// Returns the questions to ask Ceph and the API server.
@@ -52,6 +54,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     let next = open.is_empty().then(|| candidates::asked(view, refused)).into_iter().flatten();
     let steps: Vec<Step<'_>> = steps(view).collect();
+    let admission = admission(&steps, view);
     let removable = match steps.as_slice() {
         [] => removals::asked(view),
         steps => {
@@ -79,16 +82,17 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             steps => steps.iter().find_map(Step::asks_emptiable),
         },
         removable,
-        admission: admission(&steps, view),
+        keeps_admission: admission.as_ref().is_some_and(|(_, step)| step.keeps_admission()),
+        admission: admission.map(|(deploy, _)| deploy),
     }
 }
 
 /// Returns the question about the first OSD in progress that is about to be stopped; of those whose last act
 /// failed only if there is no other.
-fn admission(steps: &[Step<'_>], view: View<'_>) -> Option<Deploy> {
+fn admission<'s, 'v>(steps: &'s [Step<'v>], view: View<'_>) -> Option<(Deploy, &'s Step<'v>)> {
     let has_failed = |step: &&Step<'_>| view.seen.failed.contains(step.record.osd);
     let others = steps.iter().filter(|step| !has_failed(step));
-    others.chain(steps.iter().filter(has_failed)).find_map(Step::asks_admission)
+    others.chain(steps.iter().filter(has_failed)).find_map(|step| Some((step.asks_admission()?, step)))
 }
 
 fn steps(view: View<'_>) -> impl Iterator<Item = Step<'_>> {

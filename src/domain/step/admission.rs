@@ -2,7 +2,7 @@
 //! afterwards the data is gone.
 
 use super::Step;
-use crate::domain::act::Deploy;
+use crate::domain::act::{Act, Deploy, KubeAct};
 use crate::domain::batch;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::RefusedStep;
@@ -43,6 +43,16 @@ impl Step<'_> {
             }
             Gate::Shut(_) | Gate::Unknown(_) => None,
         }
+    }
+
+    /// Returns whether the API server need not be asked again after a save: what prepares the stop follows,
+    /// and not the stop.
+    ///
+    /// Another observation follows what is prepared. An OSD is marked out, and a new one created, only by an
+    /// answer to a question of that iteration.
+    pub fn keeps_admission(&self) -> bool {
+        let is_stop = || matches!(self.stop_now(self.accepted()), Next::Do(Act::Kube(KubeAct::Stop { .. })));
+        self.phase == Phase::Serving && !is_stop()
     }
 
     /// Returns the PGs that are accepted before the stop of this OSD.

@@ -223,7 +223,7 @@ impl Step<'_> {
     ///
     /// The gates are checked again each time. If Rook would migrate too, the fence is set before the PGs are
     /// saved.
-    fn stop_now(&self, accepted: Accepted) -> Next {
+    pub(super) fn stop_now(&self, accepted: Accepted) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.view.daemon(osd).zip(self.view.slot(osd)) else {
             return Next::Wait(Wait::FreshView);

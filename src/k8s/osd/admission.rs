@@ -30,9 +30,12 @@ impl K8s {
     /// calls `createValidation` before `Storage.Create`
     /// (`staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go`). `Storage.Create` answers
     /// `AlreadyExists` in a dry run too (`dryrun.go`).
+    ///
+    /// `hostname`: of the node, if it was observed. Otherwise the node is read.
     pub async fn admits(
         &self,
         deploy: &Deploy,
+        hostname: Option<&str>,
         declaration: &Declaration,
         cluster: &ClusterFsid,
     ) -> Result<Admission, K8sError> {
@@ -40,15 +43,15 @@ impl K8s {
             return Ok(Admission::Refused(error.to_string()));
         }
         if let (Some(pvcs), Some(Fresh { source: Some(source), .. })) = (deploy.pvc_names(), &deploy.fresh) {
-            let node = self.node_object(&deploy.node).await?;
-            let frame = self.frame(declaration, cluster, &node.hostname);
+            let hostname = self.hostname_of(&deploy.node, hostname).await?;
+            let frame = self.frame(declaration, cluster, &hostname);
             return match self.made_from(source, deploy, &pvcs, &frame).await {
                 Ok(new) => self.admits_new(deploy, new).await,
                 Err(error @ K8sError::Malformed { .. }) => Ok(Admission::Refused(error.to_string())),
                 Err(error) => Err(error),
             };
         }
-        let hostname = self.hostname_for(deploy).await?;
+        let hostname = self.hostname_for(deploy, hostname).await?;
         let frame = self.frame(declaration, cluster, &hostname);
         let found = self.expect_deployment(deploy.osd).await?;
         let new = match next_deployment(deploy, &found.object, &frame) {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::domain::act::{Deploy, Fresh, SourceDeployment};
 use crate::domain::expect;
-use crate::domain::osd::ClusterFsid;
 use crate::domain::osd::pvc::PerPvc;
+use crate::domain::osd::{ClusterFsid, NodeName};
 use crate::domain::policy::Declaration;
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
@@ -44,7 +44,7 @@ impl K8s {
         if let Some(fresh) = &deploy.fresh {
             return self.deploy_fresh(deploy, fresh, declaration, cluster).await;
         }
-        let hostname = self.hostname_for(deploy).await?;
+        let hostname = self.hostname_for(deploy, None).await?;
         let frame = self.frame(declaration, cluster, &hostname);
         let Some(found) = self.osd_deployment(deploy.osd).await? else {
             let (_, old) = self.backed_up_deployment(deploy.osd, &deploy.record).await?;
@@ -74,11 +74,28 @@ impl K8s {
     /// Returns the host name to which the Deployment of an OSD is pinned; empty if the OSD is on PVCs.
     ///
     /// On PVCs the placement stays as found, and the recorded node may be gone: it is not asked for.
-    pub(super) async fn hostname_for(&self, deploy: &Deploy) -> Result<String, K8sError> {
+    /// `observed`: as in `hostname_of`.
+    pub(super) async fn hostname_for(
+        &self,
+        deploy: &Deploy,
+        observed: Option<&str>,
+    ) -> Result<String, K8sError> {
         if deploy.pvcs.is_some() {
             return Ok(String::new());
         }
-        Ok(self.node_object(&deploy.node).await?.hostname)
+        self.hostname_of(&deploy.node, observed).await
+    }
+
+    /// Returns the host name of a node: as it was observed, or else as it is read now.
+    pub(super) async fn hostname_of(
+        &self,
+        node: &NodeName,
+        observed: Option<&str>,
+    ) -> Result<String, K8sError> {
+        match observed {
+            Some(hostname) => Ok(hostname.to_owned()),
+            None => Ok(self.node_object(node).await?.hostname),
+        }
     }
 
     /// Creates the Deployment of a finished OSD, as `deploy` does for a new one, if there is none.

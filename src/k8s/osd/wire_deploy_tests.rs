@@ -301,7 +301,7 @@ async fn admits(
     ];
     let fsid = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
     let (deploy, declaration) = (render_osd::tests::deploy(), render_osd::tests::declaration());
-    play(script, async |k8s| k8s.admits(&deploy, &declaration, &fsid).await).await
+    play(script, async |k8s| k8s.admits(&deploy, None, &declaration, &fsid).await).await
 }
 
 #[tokio::test]

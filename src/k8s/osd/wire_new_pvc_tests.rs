@@ -80,7 +80,7 @@ async fn deployment_is_not_created_from_one_that_was_recreated() {
 async fn dry_run_of_a_new_osd_on_a_pvc_says_why_it_cannot_be() {
     let dry = CREATE.replace('?', "?&dryRun=All");
     let new = new_osd(false, &[]);
-    let admits = async |k8s: &K8s| k8s.admits(&new, &declaration(), &FSID.parse().unwrap()).await;
+    let admits = async |k8s: &K8s| k8s.admits(&new, None, &declaration(), &FSID.parse().unwrap()).await;
     let script = vec![
         node(),
         on(FIND, 200, list(&[source()])),

@@ -105,7 +105,8 @@ async fn dry_run_before_the_stop_is_of_the_reshaped_deployment() {
             assert_eq!((body["metadata"].get("uid"), body["metadata"].get("resourceVersion")), (None, None));
         }),
     ];
-    let admits = async |k8s: &K8s| k8s.admits(&on_pvc(true), &declaration(), &FSID.parse().unwrap()).await;
+    let admits =
+        async |k8s: &K8s| k8s.admits(&on_pvc(true), Some("h1"), &declaration(), &FSID.parse().unwrap()).await;
     assert_eq!(play(script, admits).await.unwrap(), Admission::Admitted);
     let script = vec![on(FIND, 200, list(&[without_copy()]))];
     let Admission::Refused(why) = play(script, admits).await.unwrap() else { panic!("it would be stopped") };
@@ -131,7 +132,7 @@ async fn database_on_a_pvc_is_in_the_dry_run_and_in_the_put() {
     let both = async |k8s: &K8s| {
         let (deploy, cluster) = (on_pvcs(false, &[DB]), FSID.parse().unwrap());
         (
-            k8s.admits(&deploy, &declaration(), &cluster).await,
+            k8s.admits(&deploy, None, &declaration(), &cluster).await,
             k8s.deploy(&deploy, &declaration(), &cluster).await,
         )
     };

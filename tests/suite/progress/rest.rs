@@ -114,6 +114,25 @@ fn stop_waits_for_the_answer_of_the_api_server() {
 }
 
 #[test]
+fn admission_is_asked_again_right_before_the_stop() {
+    let keeps = |world: &World| {
+        let questions = plan::questions(&world.policy, &world.ledger, &world.seen);
+        assert!(questions.admission.is_some());
+        questions.keeps_admission
+    };
+    let recorded = World::proven(SICK).backed_up(SICK);
+    let intended = recorded.clone().saved("stop");
+    let ordered = intended.clone().saved("fence");
+    let fenced = intended.clone().fenced(SICK);
+    for world in [&World::proven(SICK), &recorded, &intended, &ordered, &fenced] {
+        assert!(keeps(world), "what prepares the stop comes first");
+    }
+    let next = fenced.with_flags_set(SICK);
+    check!(next.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
+    assert!(!keeps(&next));
+}
+
+#[test]
 fn ledger_stays_small_with_many_refusals() {
     let mut ledger = World::new().ledger;
     (0..10_000)

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::history::Entry;
 use osd_migrate::domain::ledger::Ledger;
@@ -32,9 +32,17 @@ struct Noting {
     acted: Rc<RefCell<Option<Act>>>,
     /// Partial observations right after an act.
     after_acts: Rc<Cell<u32>>,
+    /// An earlier answer about admission suffices for what is decided.
+    keeps_admission: Rc<Cell<bool>>,
 }
 
 impl Noting {
+    /// Returns the questions, and notes what they say about admission.
+    fn note_questions(&self, questions: Questions) -> Questions {
+        self.keeps_admission.set(questions.keeps_admission);
+        questions
+    }
+
     /// Checks that a partial observation right after an act shows all that the act changed.
     fn check_after_act(&self, seen: &Observation) {
         let Some(act) = self.acted.take() else { return };
@@ -51,6 +59,16 @@ impl Noting {
     }
 }
 
+/// Returns whether an act prepares a stop.
+fn is_before_the_stop(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Kube(
+            KubeAct::BackUp { .. } | KubeAct::Fence { .. } | KubeAct::LimitDrains { max_unavailable: 0, .. }
+        ) | Act::Ceph(CephAct::SetOsdFlags { .. })
+    )
+}
+
 fn count(cell: &Cell<u32>) {
     cell.set(cell.get() + 1);
 }
@@ -64,7 +82,8 @@ impl Cluster for Noting {
         count(&self.complete);
         self.acted.take();
         self.is_complete.set(true);
-        self.runner.observe(in_progress, ask).await
+        let noting = self.clone();
+        self.runner.observe(in_progress, |seen| noting.note_questions(ask(seen))).await
     }
 
     async fn ask_again(
@@ -74,7 +93,8 @@ impl Cluster for Noting {
     ) -> Result<Observation, Failure> {
         assert!(self.is_complete.get() && self.has_saved.take(), "the observation of no save is used again");
         count(&self.again);
-        self.runner.ask_again(seen, ask).await
+        let noting = self.clone();
+        self.runner.ask_again(seen, |seen| noting.note_questions(ask(seen))).await
     }
 
     async fn observe_partly(
@@ -93,6 +113,7 @@ impl Cluster for Noting {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         assert!(self.is_complete.take(), "by a partial observation, or one with an act: {act:?}");
+        assert!(!self.keeps_admission.get() || is_before_the_stop(act), "by an earlier answer: {act:?}");
         self.runner.act(act).await?;
         self.acted.replace(Some(act.clone()));
         Ok(())
@@ -131,6 +152,7 @@ fn noted() -> Noting {
         sim: Rc::clone(&play.sim),
         acted: Rc::default(),
         after_acts: Rc::default(),
+        keeps_admission: Rc::default(),
     };
     let mut ports = Ports {
         cluster: noting.clone(),
