@@ -17,8 +17,8 @@ use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
 use crate::k8s::client::watch::Which;
 use crate::k8s::maps::ROOK_MAPS;
-use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS, osd_of_label};
-use crate::k8s::own::ledger_map::{LEDGER, STATUS};
+use crate::k8s::names::{NAME, OF_AGENTS, OSD_APP, OSD_ID, OURS, PART, Part, osd_of_label};
+use crate::k8s::own::ledger_map::{HISTORY, LEDGER, STATUS};
 use crate::k8s::rook::operator::OPERATOR_APP;
 use crate::k8s::rook::pdbs::{OWN_PDB, ROOK_PDB};
 
@@ -110,13 +110,13 @@ fn which(watched: Watched) -> Which<'static> {
 
 /// Returns the groups that a changed object is of; none if no partial observation reads it.
 ///
-/// A run writes its status all the time, and never reads it. Other programs keep locks in ConfigMaps, which
-/// they write every two seconds.
+/// A run writes its status all the time, and the history at the end of each OSD, and never reads them. Other
+/// programs keep locks in ConfigMaps, which they write every two seconds.
 fn groups(watched: Watched, object: &ObjectMeta) -> &'static [Group] {
     let name = object.name.as_deref().unwrap_or_default();
     match watched {
         Watched::Maps if name == LEDGER => &[Group::Ledger],
-        Watched::Maps if name == STATUS => &[],
+        Watched::Maps if name == STATUS || is_history(name, object) => &[],
         Watched::Maps if name.starts_with(OURS) || ROOK_MAPS.contains(&name) => &[Group::OtherMaps],
         Watched::Pods if has(object, OSD_APP) => &[Group::OsdPods],
         Watched::Pods if has(object, OPERATOR_APP) => &[Group::OperatorPods],
@@ -130,6 +130,10 @@ fn groups(watched: Watched, object: &ObjectMeta) -> &'static [Group] {
         Watched::RookPdb => &[Group::RookPdb],
         Watched::OwnPdb => &[Group::OwnPdb],
     }
+}
+
+fn is_history(name: &str, object: &ObjectMeta) -> bool {
+    name.starts_with(HISTORY) && has(object, (PART, Part::History.as_str()))
 }
 
 /// Returns whether the object is the Deployment or a pod of an OSD, or was before it lost one of its labels.
@@ -215,6 +219,9 @@ mod tests {
         }
         assert_eq!(of_map(LEDGER), [Group::Ledger]);
         assert!([STATUS, "rook-config-override"].into_iter().all(|map| of_map(map).is_empty()));
+        let of_history = (PART, Part::History.as_str());
+        assert!(groups(Watched::Maps, &object("osd-migrate-history-0", of_history)).is_empty());
+        assert_eq!(groups(Watched::Maps, &object("osd-migrate-control", of_history)), [Group::OtherMaps]);
         let of_deployment = |label| groups(Watched::Deployments, &object("a", label));
         assert_eq!(of_deployment(OSD_APP), [Group::OsdDeployments]);
         let both = [Group::OsdDeployments, Group::OtherDeployments];

@@ -20,7 +20,8 @@ use crate::k8s::names::{OURS, PART, Part, labels};
 pub const LEDGER: &str = "osd-migrate-ledger";
 /// ConfigMap of the progress that `status` shows.
 pub const STATUS: &str = "osd-migrate-status";
-const HISTORY: &str = "osd-migrate-history-";
+/// Beginning of the names of the ConfigMaps of the history.
+pub(in crate::k8s) const HISTORY: &str = "osd-migrate-history-";
 const LINES: &str = "lines";
 
 /// Size limit of the ledger: the API server refuses more than 1 MiB, metadata included.
