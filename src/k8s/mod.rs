@@ -31,6 +31,7 @@ mod pods;
 mod prepares;
 mod pvcs;
 mod rook;
+mod short_pod;
 mod tolerations;
 mod watches;
 #[cfg(test)]

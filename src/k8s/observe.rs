@@ -21,12 +21,12 @@ use crate::k8s::nodes::owned::{Maps, OurJob, OurPod, OwnedMap, jobs_apart, pods_
 use crate::k8s::nodes::{inventory_job, node_job};
 use crate::k8s::osd::daemon;
 use crate::k8s::osd::daemons::{OsdPod, daemons, osd_pod, parse_daemon};
-use crate::k8s::pods::ShortPod;
 use crate::k8s::prepares::{OF_PREPARES, RunningJob, running_job};
 use crate::k8s::pvcs::{SeenPvcs, Volumes};
 use crate::k8s::rook::ceph_cluster::{
     checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
 };
+use crate::k8s::short_pod::ShortPod;
 use crate::k8s::tolerations;
 
 /// Number of OSDs up to which a selector names them: as many as the objects of a page.

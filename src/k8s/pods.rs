@@ -1,52 +1,9 @@
 //! State of a pod: whether it has ended, whether its container has started, what it waits for.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec, PodStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use serde::Deserialize;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::domain::observation;
 use crate::domain::osd::NodeName;
-
-/// A pod with the fields that are read of thousands: a tenth of its text.
-#[derive(Deserialize)]
-#[serde(from = "Fields")]
-pub(super) struct ShortPod(pub(super) Pod);
-
-#[derive(Deserialize)]
-struct Fields {
-    metadata: Metadata,
-    #[serde(default)]
-    spec: Spec,
-    status: Option<PodStatus>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: Option<String>,
-    uid: Option<String>,
-    labels: Option<BTreeMap<String, String>>,
-    deletion_timestamp: Option<Time>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    node_name: Option<String>,
-}
-
-impl From<Fields> for ShortPod {
-    fn from(Fields { metadata, spec, status }: Fields) -> Self {
-        let Metadata { name, uid, labels, deletion_timestamp } = metadata;
-        Self(Pod {
-            metadata: ObjectMeta { name, uid, labels, deletion_timestamp, ..ObjectMeta::default() },
-            spec: Some(PodSpec { node_name: spec.node_name, ..PodSpec::default() }),
-            status,
-        })
-    }
-}
 
 /// Returns whether the phase is Succeeded or Failed: no container of the pod runs or will run again.
 pub(super) fn is_terminal(pod: &Pod) -> bool {
@@ -158,24 +115,6 @@ mod tests {
     fn container(state: &Value, last: &Value, restarts: u32) -> Value {
         json!({"name": "osd", "image": "i", "imageID": "", "ready": false, "restartCount": restarts,
             "state": state, "lastState": last})
-    }
-
-    #[test]
-    fn short_pod_has_what_is_observed_of_a_pod() {
-        let last = json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "no such device"}});
-        let status = json!({"phase": "Running", "containerStatuses": [container(&json!({}), &last, 4)],
-            "conditions": [{"type": "PodScheduled", "status": "True"}]});
-        let object = json!({"metadata": {"name": "p", "uid": "u", "labels": {"ceph-osd-id": "5"},
-                "deletionTimestamp": "2026-11-29T12:00:00Z", "managedFields": [{"manager": "kubelet"}]},
-            "spec": {"nodeName": "h1", "containers": [{"name": "osd"}]}, "status": status});
-        let ShortPod(short) = serde_json::from_value(object.clone()).unwrap();
-        let pod: Pod = serde_json::from_value(object).unwrap();
-        assert_eq!((observed(&short), is_terminal(&short)), (observed(&pod), is_terminal(&pod)));
-        assert_eq!(short.metadata.labels, pod.metadata.labels);
-        assert!(pod.metadata.deletion_timestamp.is_some());
-        assert_eq!(short.metadata.deletion_timestamp, pod.metadata.deletion_timestamp);
-        let pending: ShortPod = serde_json::from_value(json!({"metadata": {"name": "p"}})).unwrap();
-        assert_eq!(observed(&pending.0).node, None);
     }
 
     #[test]
