@@ -320,6 +320,31 @@ async fn deployments_and_pods_in_progress_are_read_apart() {
 }
 
 #[tokio::test]
+async fn complete_observation_is_twelve_requests() {
+    let mut run = Run::watching();
+    for in_progress in [1, 1, 7] {
+        run.observe(in_progress).await;
+        let mut requested = std::mem::take(&mut run.objects.lock().unwrap().requested);
+        requested.sort();
+        let expected = [
+            "cephclusters",
+            "configmaps",
+            "deployments",
+            "deployments",
+            "jobs",
+            "jobs",
+            "nodes",
+            "osd-migrate-drains",
+            "pods",
+            "pods",
+            "pods",
+            "rook-ceph-osd",
+        ];
+        assert_eq!(requested, expected, "osd.{in_progress}");
+    }
+}
+
+#[tokio::test]
 async fn partial_observation_has_osds_in_progress_from_a_complete_one() {
     let mut run = Run::watching();
     run.asked(1).await;
