@@ -32,7 +32,7 @@ const QUEUE: usize = 1024;
 /// Exporter of the spans of a Job; when it is dropped, it sends the last ones.
 pub struct Traces {
     trace: TraceId,
-    queue: BatchSpanProcessor,
+    queue: Box<dyn SpanProcessor>,
     scope: InstrumentationScope,
 }
 
@@ -61,7 +61,7 @@ impl Traces {
         let resource = if is_named { resource } else { resource.with_service_name(SERVICE) };
         queue.set_resource(&resource.build());
         let scope = InstrumentationScope::builder(SERVICE).with_version(version()).build();
-        Ok(Self { trace: TraceId::from_bytes(trace_id(job)), queue, scope })
+        Ok(Self { trace: TraceId::from_bytes(trace_id(job)), queue: Box::new(queue), scope })
     }
 
     /// Sends a span later, or drops it if too many wait.
@@ -97,4 +97,41 @@ impl Drop for Traces {
 
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use opentelemetry::Context;
+    use opentelemetry_sdk::error::OTelSdkResult;
+
+    use super::*;
+
+    /// A queue that reports how long its end may take.
+    #[derive(Debug)]
+    struct Ending(Sender<Duration>);
+
+    impl SpanProcessor for Ending {
+        fn on_start(&self, _: &mut opentelemetry_sdk::trace::Span, _: &Context) {}
+
+        fn on_end(&self, _: SpanData) {}
+
+        fn force_flush(&self) -> OTelSdkResult {
+            Ok(())
+        }
+
+        fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+            self.0.send(timeout).unwrap();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn last_spans_of_a_run_have_two_seconds_to_be_sent() {
+        let (sender, limits) = channel();
+        let scope = InstrumentationScope::builder(SERVICE).build();
+        drop(Traces { trace: TraceId::INVALID, queue: Box::new(Ending(sender)), scope });
+        assert_eq!(limits.into_iter().collect::<Vec<_>>(), [Duration::from_secs(2)]);
+    }
 }
