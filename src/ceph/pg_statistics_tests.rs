@@ -1,7 +1,10 @@
 //! Statistics that are kept, beside those of a mgr whose PGs change at random.
 
+use osd_migrate_explore::counted::{counted_by_growth, osds as osds_of_growth};
+
 use super::cluster::{Cluster, id, osds, pg, states};
 use super::*;
+use crate::ceph::pg_dump::words;
 use crate::domain::osd::Epoch;
 
 /// Checks that the PGs from lists are as in the statistics of all PGs.
@@ -290,4 +293,46 @@ fn pg_that_became_unclean_between_the_reads_is_not_lost() {
     let kept = kept.with(cluster.on_osds(&unread).unwrap(), &cluster.slots);
     assert_listed(&kept, &cluster);
     assert_eq!(kept.unclean, [3, 4].map(id).into());
+}
+
+/// Returns a cluster of the size that `build/growth` asks for, with 11 PGs for each OSD, of which one in ten
+/// is not clean.
+fn cluster_of_growth() -> Cluster {
+    let count = u32::try_from(osds_of_growth()).unwrap();
+    let mut cluster = Cluster::new(osds_of_growth() * 11, 1);
+    let slot = cluster.slots[&OsdId(0)].clone();
+    cluster.slots = (0..count).map(|osd| (OsdId(osd), slot.clone())).collect();
+    for (id, pg) in &mut cluster.pgs {
+        let acting: BTreeSet<_> = [0, 1, 2].map(|other| OsdId((id.number + other) % count)).into();
+        (pg.up, pg.acting) = (acting.clone(), acting);
+        if id.number.is_multiple_of(10) {
+            (pg.state, pg.degraded) = (words("active+undersized+degraded"), 7);
+        }
+    }
+    cluster
+}
+
+#[test]
+#[ignore = "build/growth runs it"]
+fn growth_of_statistics_renewed_by_states() {
+    let cluster = cluster_of_growth();
+    let (kept, now) = (cluster.look(None).0, cluster.brief());
+    let Missing::InStates(states) = kept.missing(&now) else { panic!("all of them are read") };
+    let unclean = cluster.in_states(&states);
+    let (kept, unread) = counted_by_growth(|| kept.renewed(now, unclean, &cluster.slots)).unwrap();
+    assert!(unread.is_empty());
+    assert_careful(&kept, &cluster);
+}
+
+#[test]
+#[ignore = "build/growth runs it"]
+fn growth_of_statistics_renewed_by_counts() {
+    let cluster = cluster_of_growth();
+    let (mut kept, counts) = (cluster.look(None).0, cluster.counts());
+    let unclean = cluster.in_states(&counts.words);
+    assert!(counted_by_growth(|| {
+        kept.may_suffice(&counts, &cluster.slots)
+            && kept.became_clean(&counts, &unclean, &cluster.slots).is_some_and(|unread| unread.is_empty())
+            && kept.takes(unclean, All::new(), &cluster.slots)
+    }));
 }

@@ -194,7 +194,7 @@ fn ledger_has_no_place_beyond_half_a_mebibyte_of_records() {
 
 /// Returns the entry of a completed node: `disks` disks that became OSDs, and ten problems of the stored
 /// length.
-fn completed(run: &str, disks: usize) -> NodeWork {
+pub(crate) fn completed(run: &str, disks: usize) -> NodeWork {
     let disk = |disk| format!("/dev/disk/by-id/ata-ST18000NM000J-2TV103_ZR5{disk:05}");
     let problem = |number| format!("{number}: {}", "x".repeat(297));
     // As it is read: fields that were added later have their default.
@@ -208,7 +208,7 @@ fn completed(run: &str, disks: usize) -> NodeWork {
     serde_json::from_value(stored).unwrap()
 }
 
-fn with_nodes(number: usize, work: &NodeWork) -> Ledger {
+pub(crate) fn with_nodes(number: usize, work: &NodeWork) -> Ledger {
     let mut ledger = full();
     let name = |node| NodeName(format!("storage-{node:05}.rack-17.example.org"));
     ledger.nodes = (0..number).map(|node| (name(node), work.clone())).collect();

@@ -26,6 +26,7 @@ mod failpoint;
 mod fidelity;
 mod forecast;
 mod gates;
+mod growth;
 mod hooks;
 mod image;
 mod ledger;

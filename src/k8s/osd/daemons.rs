@@ -133,6 +133,7 @@ pub(crate) fn osd_pod(pod: &ApiPod) -> Option<OsdPod> {
 
 #[cfg(test)]
 mod tests {
+    use osd_migrate_explore::counted::{counted_by_growth, osds};
     use serde_json::{Value, json};
 
     use super::*;
@@ -140,6 +141,12 @@ mod tests {
     fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
         let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
             "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": hostname}}}}});
+        parse_daemon(&serde_json::from_value(object).unwrap())
+    }
+
+    fn on_pvc(name: &str, id: &str, pvc: &str) -> Result<daemon::Parsed, String> {
+        let object =
+            json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id, "ceph.rook.io/pvc": pvc}}});
         parse_daemon(&serde_json::from_value(object).unwrap())
     }
 
@@ -162,13 +169,8 @@ mod tests {
 
     #[test]
     fn osds_on_one_pvc_are_ambiguous() {
-        let on = |name: &str, id: &str, pvc: &str| {
-            let object = json!({"metadata": {"name": name,
-                "labels": {"ceph-osd-id": id, "ceph.rook.io/pvc": pvc}}});
-            parse_daemon(&serde_json::from_value(object).unwrap())
-        };
-        let parsed =
-            vec![on("a", "1", "set1-data-0"), on("b", "2", "set1-data-1"), on("c", "3", "set1-data-0")];
+        let pvcs = [("a", "1", "set1-data-0"), ("b", "2", "set1-data-1"), ("c", "3", "set1-data-0")];
+        let parsed = pvcs.into_iter().map(|(name, id, pvc)| on_pvc(name, id, pvc)).collect();
         let (daemons, ambiguities) = daemons(parsed, Vec::new(), &BTreeMap::new());
         assert_eq!(
             (daemons.len(), ambiguities),
@@ -317,5 +319,28 @@ mod tests {
         assert_eq!(node_of(vec![pod("b", None, false), old()]).as_deref(), Some("n1"), "not bound yet");
         assert_eq!(node_of(vec![pod("b", None, false)]), None);
         assert_eq!(node_of(Vec::new()), None);
+    }
+
+    /// Joins Deployments, pods and nodes of a cluster of the size that `build/growth` asks for.
+    ///
+    /// Every second OSD is on a PVC: only its pod names its node.
+    #[test]
+    #[ignore = "build/growth runs it"]
+    fn growth_of_daemons() {
+        let nodes = (0..osds() / 25).map(|number| node(&format!("n{number}"), &format!("host-{number}")));
+        let deployment = |osd: usize| {
+            let (name, id) = (format!("rook-ceph-osd-{osd}"), osd.to_string());
+            if osd.is_multiple_of(2) {
+                on_pvc(&name, &id, &format!("set1-data-{osd}"))
+            } else {
+                deployment(&name, &id, &format!("host-{}", osd / 25))
+            }
+        };
+        let pod = |osd: usize| api_pod(&format!("rook-ceph-osd-{osd}-x"), &osd.to_string(), "Running");
+        let (parsed, pods) = ((0..osds()).map(deployment).collect(), (0..osds()).filter_map(pod).collect());
+        let nodes = nodes.collect();
+        let (daemons, ambiguities) = counted_by_growth(|| daemons(parsed, pods, &nodes));
+        assert!(daemons.values().all(|daemon| daemon.node.is_some() && daemon.pods.len() == 1));
+        assert_eq!((daemons.len(), ambiguities), (osds(), Vec::new()));
     }
 }
