@@ -183,7 +183,7 @@ async fn run_ends_while_a_collector_that_never_answers_is_connected() {
     let url = format!("http://{}/v1/traces", socket.local_addr().unwrap());
     let mut telemetry = RunTelemetry::default();
     telemetry.trace(JOB, Traces::start(JOB, &settings(&url), Handle::current()).unwrap());
-    // No span is sent before the end, so that the request is no older than the end. The end blocks its thread.
+    // No span is sent before the end, so that the request is no older. The end blocks its thread.
     let runtime = Handle::current();
     let end = tokio::task::spawn_blocking(move || runtime.block_on(ends(&mut telemetry, Some("it failed"))));
     let (mut collector, _) = socket.accept().await.unwrap();
