@@ -93,6 +93,8 @@ guards! {
     OneStopAtATime,
     /// OSDs that are migrated in parallel are on one host.
     BatchOneHost,
+    /// OSDs that are migrated in parallel share no PG.
+    BatchNoCommonPg,
     /// OSDs that are migrated in parallel have no more of the data than the run allows.
     BatchShare,
     /// A kind of OSD is first migrated alone, before several of it are in parallel.

@@ -23,6 +23,7 @@ pub(super) const TWO: &str = "two in parallel";
 pub(super) const ALONE: &str = "in parallel, the first one alone";
 pub(super) const APART: &str = "in parallel, on several hosts";
 pub(super) const SHARE: &str = "in parallel, too much of the data";
+pub(super) const COMMON: &str = "in parallel, both have the PG";
 const TURNS: &str = "two in parallel, acts fail";
 const DEBUGGED: &str = "two in parallel, one has two Deployments";
 pub(super) const FAILS: &str = "two in parallel, one does not start";
@@ -115,6 +116,7 @@ pub(super) fn searches() -> Vec<Search> {
         new(APART, example::three_apart),
         Search { ledger: tried, ..new(TWO, first_has_the_pg) },
         Search { ledger: tried, policy: small_share, ..new(SHARE, first_has_the_pg) },
+        Search { ledger: tried, ..new(COMMON, example::two_share_a_pg) },
         Search { policy, ledger: tried, has_sick: true, ..late },
     ]
 }
@@ -155,6 +157,11 @@ fn osds_with_too_much_data_are_migrated_one_after_the_other() {
 }
 
 #[test]
+fn osds_that_share_a_pg_are_migrated_one_after_the_other() {
+    explored(&search(COMMON));
+}
+
+#[test]
 fn osd_that_does_not_start_holds_up_no_other_of_its_batch() {
     explored(&search(FAILS));
 }
@@ -189,5 +196,6 @@ fn osds_in_parallel_need_their_guards() {
     needs(|| search(ALONE), &[Guard::CanaryFirst]);
     needs(|| search(APART), &[Guard::BatchOneHost]);
     needs(|| search(SHARE), &[Guard::BatchShare]);
+    needs(|| search(COMMON), &[Guard::BatchNoCommonPg]);
     needs(|| search(FAILS), &[Guard::BatchEndsWithQuarantine]);
 }

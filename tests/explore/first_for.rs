@@ -97,6 +97,7 @@ pub(super) fn first_for(guard: Guard) -> &'static str {
         Guard::StatisticsOfThisMap => removal::OLD_STATISTICS,
         Guard::OutForLong => removal::OUT_BRIEFLY,
         Guard::CanaryFirst => batch::ALONE,
+        Guard::BatchNoCommonPg => batch::COMMON,
         Guard::BatchOneHost => batch::APART,
         Guard::BatchShare => batch::SHARE,
         Guard::BatchEndsWithQuarantine => batch::FAILS,

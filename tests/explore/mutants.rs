@@ -176,6 +176,7 @@ fn nothing_is_found(part: usize) {
         batch::ALONE,
         batch::APART,
         batch::TWO,
+        batch::COMMON,
         batch::FAILS,
         lag::AROUND,
         lag::ON_A_PVC,

@@ -77,7 +77,7 @@ pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> 
 
 /// Returns the gate that is shut while a PG forbids a stop of this OSD.
 pub(super) fn clean_for(osd: OsdId, accepted: &Accepted, ceph: &Ceph) -> Gate {
-    let is_elsewhere = |pg: &Pg| !pg.is_on(osd);
+    let is_elsewhere = |pg: &Pg| passes(Guard::BatchNoCommonPg, !pg.is_on(osd));
     let is_of_batch =
         |id: &PgId, pg: &Pg| is_elsewhere(pg) && lacks_only_theirs(&accepted.missing, (id, pg), ceph);
     clean_but_for(|id, pg| allows(accepted, osd, pg, ceph) || is_of_batch(id, pg), ceph)

@@ -104,7 +104,7 @@ fn others_of(host: &String, members: &[&Record], view: View<'_>) -> Vec<(OsdId, 
     });
     if !found.is_empty() {
         let beside = with_common_pgs(members, view);
-        found.retain(|(osd, _)| !beside.contains(osd));
+        found.retain(|(osd, _)| passes(Guard::BatchNoCommonPg, !beside.contains(osd)));
     }
     found
 }

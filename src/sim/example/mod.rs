@@ -43,7 +43,7 @@ pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that
 pub use shape::{Kind, PoolShape, REWEIGHT, Shape, cluster, fsid};
 pub use worlds::{
     erasure_coded, on_a_host_mapping, replicated, replicated_as, three_apart, three_to_do, to_be_encrypted,
-    to_be_plain, twelve, two_of_a_kind, two_on_a_host, without_serial_numbers,
+    to_be_plain, twelve, two_of_a_kind, two_on_a_host, two_share_a_pg, without_serial_numbers,
 };
 
 pub use crate::sim::by_person::{THEIR_BACKFILLS, THEIR_WEIGHT};

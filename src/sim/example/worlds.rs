@@ -32,6 +32,20 @@ pub fn two_of_a_kind(with_pg: OsdId) -> World {
     world
 }
 
+/// Returns two OSDs of a kind to migrate on one host, which both have the only PG, and two on another host.
+///
+/// The CRUSH rule of such a pool chooses two OSDs on each of two hosts.
+pub fn two_share_a_pg() -> World {
+    let pool = PoolShape { pgs: 1, size: 4, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand; 2], vec![Kind::Raw; 2]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    for pool in world.ceph.pools.values_mut() {
+        "osd".clone_into(&mut pool.failure_domain);
+    }
+    world.place(PgId { pool: 1, number: 0 }, [OsdId(0), OsdId(1), OsdId(2), OsdId(3)]);
+    world
+}
+
 /// Returns three OSDs of a kind to migrate on three hosts, whose PGs share none of them.
 pub fn three_apart() -> World {
     let pool = PoolShape { pgs: 3, size: 3, min_size: 2, data_chunks: None, gib: 1 };

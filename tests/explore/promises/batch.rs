@@ -6,13 +6,13 @@ use osd_migrate_core::domain::gate::Reason;
 use osd_migrate_core::domain::ledger::{Record, Strategy};
 use osd_migrate_core::domain::next::{Next, Wait};
 use osd_migrate_core::domain::observation::Slot;
-use osd_migrate_core::domain::osd::OsdId;
+use osd_migrate_core::domain::osd::{OsdId, PgId};
 use osd_migrate_core::domain::phase::is_committed;
 use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::Policy;
 
 use super::super::state::State;
-use super::{Broken, domain_of};
+use super::{Broken, domain_of, maps_to};
 
 /// Time that a search notes for the kinds that were tried before it begins.
 pub(crate) const TRIED_BEFORE: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -56,6 +56,22 @@ pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<
     ];
     let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why)?;
     Some(format!("P1: {} was begun beside {} {why}", record.osd, beside[0].osd))
+}
+
+/// Checks P1 for a stop: no PG of the OSD lacks its replica on another OSD in progress.
+pub(super) fn stopped(before: &State, osd: OsdId) -> Option<Broken> {
+    let world = &before.world;
+    let is_beside =
+        |other: &&Record| other.osd != osd && is_in_place(other) && other.stop_intended_at.is_some();
+    before.ledger.in_flight().filter(is_beside).find_map(|other| {
+        let lacks = |pg: &&PgId| {
+            maps_to(world, pg, osd)
+                && maps_to(world, pg, other.osd)
+                && !world.complete_set(pg).contains(&other.osd)
+        };
+        let pg = world.placements.keys().find(lacks)?;
+        Some(format!("P1: {osd} was stopped while PG {pg} lacks its replica on {}", other.osd))
+    })
 }
 
 /// Checks P8: an OSD that serves does not wait for PGs that lack only replicas of quarantined OSDs.

@@ -64,6 +64,7 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     }
     surroundings(before, "stop", osd)
         .or_else(|| super::drains::limited(before, osd))
+        .or_else(|| super::batch::stopped(before, osd))
         .or_else(|| others_suffice(world, osd, "stop"))
         .or_else(|| goes_on_serving(world, osd))
         .or_else(|| has_room(world, record))

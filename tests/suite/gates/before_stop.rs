@@ -8,8 +8,8 @@ use osd_migrate::domain::observation::OkToStop;
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::policy::Accepted;
 
-use super::ask::{WITH, WITHOUT, before, changed};
-use crate::support::build::{BY_HAND, POOL, World, node_of, pg_id, states};
+use super::ask::{OURS, WITH, WITHOUT, before, changed};
+use crate::support::build::{BY_HAND, POOL, World, members, node_of, pg_id, states};
 use crate::support::check;
 
 // ---- usage
@@ -46,6 +46,20 @@ fn rollout_of_an_osd_that_is_down_and_out_is_not_waited_for() {
 }
 
 // ---- clean
+
+#[test]
+fn pg_that_lacks_a_replica_of_the_batch_must_share_no_osd() {
+    let gate = |number: u32| {
+        let other = members(number).into_iter().find(|osd| *osd != BY_HAND).unwrap();
+        let world = World::new().pg_state(number, "active+undersized+degraded");
+        let world = world.with(|w| w.pg(number).acting.retain(|osd| *osd != other));
+        let missing = [(other, [pg_id(number)].into())].into();
+        let accepted = Accepted { missing, ..Accepted::default() };
+        gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &accepted, &world.seen)
+    };
+    assert_eq!(gate(WITHOUT), Gate::Open);
+    check!(gate(WITH), Gate::Shut(Reason::NotClean { count: 1, .. }));
+}
 
 #[test]
 fn pgs_that_scrub_or_trim_are_clean_all_others_are_not() {
