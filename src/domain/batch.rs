@@ -111,8 +111,9 @@ pub fn kind(class: &Class, target: &Layout) -> String {
 /// The run has migrated one of the kind alone, and that one is still up after the time that the run allows it
 /// to fail in.
 pub fn is_tried(kind: &str, view: View<'_>) -> bool {
-    let is_long_ago = tried_at(kind, view).is_some_and(|at| view.seen.at - at >= view.policy.limits.soak);
-    passes(Guard::CanaryFirst, is_long_ago)
+    let has_soaked =
+        |at: DateTime<Utc>| passes(Guard::CanarySoaks, view.seen.at - at >= view.policy.limits.soak);
+    passes(Guard::CanaryFirst, tried_at(kind, view).is_some_and(has_soaked))
 }
 
 /// Notes that the run has finished an OSD, unless an OSD of its kind that was finished before is up.

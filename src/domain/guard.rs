@@ -99,6 +99,8 @@ guards! {
     BatchShare,
     /// A kind of OSD is first migrated alone, before several of it are in parallel.
     CanaryFirst,
+    /// The first OSD of a kind serves for a time before others of the kind are in parallel.
+    CanarySoaks,
     /// No OSD is emptied by its CRUSH weight while Rook would reset the weight.
     WeightsNotReset,
     /// After the stop, no other replica is missing.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate_core::domain::batch;
 use osd_migrate_core::domain::classify;
@@ -15,7 +15,6 @@ use osd_migrate_core::domain::plan::Questions;
 use osd_migrate_core::domain::policy::{Limits, Policy};
 use osd_migrate_core::sim::{Around, Happening, Stage, Stumble, World, example};
 
-use super::promises::batch::TRIED_BEFORE;
 use super::search::Search;
 use super::{deaths_of, explored, has_time, needs, nothing};
 
@@ -24,6 +23,8 @@ pub(super) const ALONE: &str = "in parallel, the first one alone";
 pub(super) const APART: &str = "in parallel, on several hosts";
 pub(super) const SHARE: &str = "in parallel, too much of the data";
 pub(super) const COMMON: &str = "in parallel, both have the PG";
+pub(super) const KINDS: &str = "in parallel, of two kinds";
+pub(super) const SOAKS: &str = "in parallel, the first one soaks";
 const TURNS: &str = "two in parallel, acts fail";
 const DEBUGGED: &str = "two in parallel, one has two Deployments";
 pub(super) const FAILS: &str = "two in parallel, one does not start";
@@ -43,16 +44,38 @@ fn small_share() -> Policy {
     Policy { in_parallel: InParallel::Percent(1), ..policy() }
 }
 
+/// Returns a policy by which the first OSD of a kind serves for ten minutes before others are in parallel.
+fn soaks() -> Policy {
+    Policy { limits: Limits::default(), ..policy() }
+}
+
 /// Returns a ledger of a run that has migrated one OSD of each kind already.
 pub(super) fn tried(world: &World) -> Ledger {
+    tried_with(world, |_| true, DateTime::UNIX_EPOCH)
+}
+
+/// Returns a ledger of a run that has migrated one OSD of the kind of each of these OSDs, at this time.
+fn tried_with(world: &World, is_meant: impl Fn(OsdId) -> bool, at: DateTime<Utc>) -> Ledger {
     let seen = world.observe(|_| Questions::default());
     let kind_of = |(osd, class)| Some(batch::kind(&class, &classify::target_of(osd, &seen)?));
-    let kinds = classify::classify(&seen).into_iter().filter_map(kind_of);
-    let kinds = kinds.map(|kind| (kind, TRIED_BEFORE)).collect();
+    let meant = classify::classify(&seen).into_iter().filter(|(osd, _)| is_meant(*osd));
+    let kinds = meant.filter_map(kind_of).map(|kind| (kind, at)).collect();
     let mut ledger = Ledger::default();
     // The OSDs that were finished before are not in the world.
     ledger.run.tried = Some(Tried { job: String::new(), kinds, osds: BTreeMap::new() });
     ledger
+}
+
+fn tried_of_first(world: &World) -> Ledger {
+    tried_with(world, |osd| osd == FIRST, DateTime::UNIX_EPOCH)
+}
+
+fn tried_of_second(world: &World) -> Ledger {
+    tried_with(world, |osd| osd == SECOND, DateTime::UNIX_EPOCH)
+}
+
+fn tried_just_now(world: &World) -> Ledger {
+    tried_with(world, |_| true, world.at)
 }
 
 /// Returns what goes wrong while two OSDs are migrated in parallel.
@@ -99,6 +122,12 @@ fn time_passes(world: &World) -> Vec<Happening> {
     if is_recreated && serves { vec![Happening::Minutes(20)] } else { Vec::new() }
 }
 
+/// Lets the kind soak, or almost, while the first OSD gets its data back.
+fn kind_soaks(world: &World) -> Vec<Happening> {
+    let is_filling = world.to_fill().iter().any(|(_, osd)| *osd == FIRST);
+    if is_filling { vec![Happening::Minutes(9), Happening::Minutes(10)] } else { Vec::new() }
+}
+
 /// Creates a second Deployment of the first OSD between its stop and its destroy, while the other one still
 /// serves.
 fn is_debugged(world: &World) -> Vec<Happening> {
@@ -111,12 +140,15 @@ fn is_debugged(world: &World) -> Vec<Happening> {
 pub(super) fn searches() -> Vec<Search> {
     let new = |name, world| Search { policy, ..Search::new(name, world, nothing, (0, 0, 0)) };
     let late = Search::new(FAILS, first_does_not_start, time_passes, (1, 0, 0));
+    let soaking = Search::new(SOAKS, first_has_the_pg, kind_soaks, (1, 0, 0));
     vec![
         new(ALONE, first_has_the_pg),
         new(APART, example::three_apart),
         Search { ledger: tried, ..new(TWO, first_has_the_pg) },
         Search { ledger: tried, policy: small_share, ..new(SHARE, first_has_the_pg) },
         Search { ledger: tried, ..new(COMMON, example::two_share_a_pg) },
+        Search { ledger: tried_of_first, policy: soaks, ..new(KINDS, example::two_on_a_host) },
+        Search { ledger: tried_just_now, policy: soaks, ..soaking },
         Search { policy, ledger: tried, has_sick: true, ..late },
     ]
 }
@@ -162,6 +194,19 @@ fn osds_that_share_a_pg_are_migrated_one_after_the_other() {
 }
 
 #[test]
+fn osd_of_an_untried_kind_is_migrated_alone() {
+    let of_second = || Search { ledger: tried_of_second, ..search(KINDS) };
+    explored(&search(KINDS));
+    explored(&of_second());
+    needs(of_second, &[Guard::CanaryFirst]);
+}
+
+#[test]
+fn kind_that_has_not_soaked_is_migrated_alone() {
+    explored(&search(SOAKS));
+}
+
+#[test]
 fn osd_that_does_not_start_holds_up_no_other_of_its_batch() {
     explored(&search(FAILS));
 }
@@ -197,5 +242,7 @@ fn osds_in_parallel_need_their_guards() {
     needs(|| search(APART), &[Guard::BatchOneHost]);
     needs(|| search(SHARE), &[Guard::BatchShare]);
     needs(|| search(COMMON), &[Guard::BatchNoCommonPg]);
+    needs(|| search(KINDS), &[Guard::CanaryFirst]);
+    needs(|| search(SOAKS), &[Guard::CanarySoaks]);
     needs(|| search(FAILS), &[Guard::BatchEndsWithQuarantine]);
 }

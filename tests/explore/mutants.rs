@@ -177,6 +177,8 @@ fn nothing_is_found(part: usize) {
         batch::APART,
         batch::TWO,
         batch::COMMON,
+        batch::KINDS,
+        batch::SOAKS,
         batch::FAILS,
         lag::AROUND,
         lag::ON_A_PVC,

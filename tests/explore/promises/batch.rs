@@ -1,6 +1,6 @@
 //! The promises for OSDs that are migrated in parallel.
 
-use chrono::{DateTime, Utc};
+use chrono::TimeDelta;
 
 use osd_migrate_core::domain::gate::Reason;
 use osd_migrate_core::domain::ledger::{Record, Strategy};
@@ -14,17 +14,14 @@ use osd_migrate_core::domain::policy::Policy;
 use super::super::state::State;
 use super::{Broken, domain_of, maps_to};
 
-/// Time that a search notes for the kinds that were tried before it begins.
-pub(crate) const TRIED_BEFORE: DateTime<Utc> = DateTime::UNIX_EPOCH;
-
 fn is_in_place(record: &Record) -> bool {
     matches!(record.strategy, Strategy::InPlace) && record.empty.is_none()
 }
 
 /// Checks an OSD that is recorded while others are in progress.
 ///
-/// P1: they are of one failure domain, and no more than the run allows. One of the kind was finished alone
-/// before.
+/// P1: they are of one failure domain, and no more than the run allows. One OSD of each of their kinds was
+/// finished alone before, and has soaked.
 pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<Broken> {
     let world = &before.world;
     let beside: Vec<&Record> = before.ledger.in_flight().filter(|other| is_in_place(other)).collect();
@@ -32,15 +29,6 @@ pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<
         return None;
     }
     let domain = domain_of(world, record.osd);
-    let is_finished = |osd| {
-        let fsid = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
-        let issued = world.issued.iter().filter(|((of, _), _)| of == osd);
-        let is_ours = issued.into_iter().any(|(_, issued)| fsid.is_some_and(|fsid| issued.contains(&fsid)));
-        is_ours && !before.ledger.records.contains_key(osd)
-    };
-    let tried = before.ledger.run.tried.as_ref();
-    let is_tried = tried.is_some_and(|tried| tried.kinds.values().any(|at| *at == TRIED_BEFORE))
-        || world.ceph.slots.keys().any(is_finished);
     let seen = world.observe(|_| Questions::default());
     let together: Option<u64> = beside.iter().copied().chain([record]).map(|record| record.used_bytes).sum();
     let of = |(osd, slot): (&OsdId, &Slot)| {
@@ -52,10 +40,53 @@ pub(super) fn begun(before: &State, record: &Record, policy: &Policy) -> Option<
     let why = [
         (beside.iter().any(|other| domain_of(world, other.osd) != domain), "of another failure domain"),
         (!is_allowed, "although the run allows no more in parallel"),
-        (!is_tried, "before one of its kind was finished alone"),
     ];
-    let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why)?;
+    let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| (*why).to_owned());
+    let is_untried = |one: &&Record| !is_tried(one, before, policy);
+    let untried = beside.iter().copied().chain([record]).find(is_untried);
+    let too_early = untried.map(|one| format!("before an OSD of the kind of {} was tried alone", one.osd));
+    let why = why.or(too_early)?;
     Some(format!("P1: {} was begun beside {} {why}", record.osd, beside[0].osd))
+}
+
+/// Returns the kind of a migration: what the OSD is, and what it becomes.
+///
+/// It is written here once more: with another `batch::kind`, which mixes kinds, a promise must break.
+fn kind(record: &Record) -> String {
+    format!("{} to {}", record.class, record.target)
+}
+
+/// Returns whether an OSD of the kind of this one was finished, is up, and has soaked.
+fn is_tried(record: &Record, state: &State, policy: &Policy) -> bool {
+    let world = &state.world;
+    let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    state.ledger.run.tried.as_ref().filter(|tried| tried.job == policy.run).is_some_and(|tried| {
+        let at = tried.kinds.get(&kind(record));
+        let is_still_up = tried.osds.get(&kind(record)).is_none_or(is_up);
+        is_still_up && at.is_some_and(|at| world.at - *at >= policy.limits.soak)
+    })
+}
+
+/// Checks P1 for a save: the ledger notes a kind as tried by an OSD of the kind that is finished just now.
+pub(super) fn noted(before: &State, after: &State) -> Option<Broken> {
+    let was = before.ledger.run.tried.as_ref();
+    let now = after.ledger.run.tried.as_ref()?;
+    let is_known = |kind: &String, at| was.is_some_and(|was| was.kinds.get(kind) == Some(at));
+    let is_finished = |osd: &OsdId, kind: &String| {
+        let closed = before.ledger.records.get(osd).filter(|_| !after.ledger.records.contains_key(osd));
+        let slot = before.world.ceph.slots.get(osd);
+        closed.is_some_and(|record| {
+            let is_new = record.new.is_some() && slot.is_some_and(|slot| slot.fsid == record.new);
+            self::kind(record) == *kind && (is_new || before.thaws)
+        })
+    };
+    let since = TimeDelta::seconds(before.pace);
+    let wrong = now.kinds.iter().filter(|&(kind, at)| !is_known(kind, at)).find(|&(kind, at)| {
+        let age = before.world.at - *at;
+        let is_now = (TimeDelta::zero()..=since).contains(&age) || before.thaws;
+        !is_now || !now.osds.get(kind).is_some_and(|osd| is_finished(osd, kind))
+    });
+    wrong.map(|(kind, _)| format!("P1: {kind} is noted as tried, and no OSD of this kind is finished now"))
 }
 
 /// Checks P1 for a stop: no PG of the OSD lacks its replica on another OSD in progress.

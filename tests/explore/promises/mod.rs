@@ -1,6 +1,6 @@
 //! The promises as predicates over the true state of the world, not over what the runner saw.
 
-pub(crate) mod batch;
+mod batch;
 mod closed;
 mod directories;
 mod drains;
@@ -278,9 +278,9 @@ fn commits_slowly(world: &World, policy: &Policy) -> bool {
 /// Checks that no record is lost, that a closed OSD is as it was before (P4), and that nothing of
 /// osd-migrate's is left (P9).
 fn record_kept(before: &State, after: &State) -> Option<Broken> {
-    let twice = new_osds::recorded_twice(after);
-    if twice.is_some() {
-        return twice;
+    let noted = new_osds::recorded_twice(after).or_else(|| batch::noted(before, after));
+    if noted.is_some() {
+        return noted;
     }
     for (osd, record) in &before.ledger.records {
         let Some(now) = after.ledger.records.get(osd) else {
