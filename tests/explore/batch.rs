@@ -29,12 +29,12 @@ const TURNS: &str = "two in parallel, acts fail";
 const DEBUGGED: &str = "two in parallel, one has two Deployments";
 pub(super) const FAILS: &str = "two in parallel, one does not start";
 
-const FIRST: OsdId = OsdId(0);
-const SECOND: OsdId = OsdId(1);
+pub(super) const FIRST: OsdId = OsdId(0);
+pub(super) const SECOND: OsdId = OsdId(1);
 /// OSD of another host with a replica of the PG.
 const PARTNER: OsdId = OsdId(2);
 
-fn policy() -> Policy {
+pub(super) fn policy() -> Policy {
     let limits = Limits { soak: TimeDelta::zero(), ..Limits::default() };
     Policy { in_parallel: InParallel::Count(2), limits, ..Policy::default() }
 }

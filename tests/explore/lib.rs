@@ -18,6 +18,7 @@
 
 mod approval;
 mod batch;
+mod batch_lag;
 mod canonical;
 pub mod counted;
 mod databases;

@@ -78,6 +78,8 @@ pub(crate) struct Search {
     pub(crate) loses_ledger: bool,
     /// Ledger at the start.
     pub(crate) ledger: fn(&World) -> Ledger,
+    /// Course of the run before the search begins.
+    pub(crate) earlier: fn(State) -> State,
 }
 
 #[derive(Debug, Default)]
@@ -110,6 +112,7 @@ impl Search {
             owner: Owner::Absent,
             loses_ledger: false,
             ledger: |_| Ledger::default(),
+            earlier: |state| state,
         }
     }
 
@@ -201,14 +204,14 @@ impl Search {
         let world = (self.world)();
         let ledger = (self.ledger)(&world).into();
         let state = State { ledger, ..State::new(world, self.left) };
-        State {
+        (self.earlier)(State {
             freezes_late: self.freezes_late,
             lags: self.lags,
             pace: self.pace,
             owner: self.owner,
             by_flag,
             ..state
-        }
+        })
     }
 
     fn moves(&self, state: &State, decided: &Next, policy: &Policy) -> Vec<Move> {
