@@ -87,13 +87,16 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Ok(Iteration::Outdated) => done_at = self.clock.now(),
                 Ok(Iteration::Acted) => (done_at, before) = (self.clock.now(), Before::Acted),
                 Ok(idle @ (Iteration::Waits | Iteration::NotDone | Iteration::NotMine)) => {
-                    before = Before::Waited;
+                    // Another runner has worked meanwhile: nothing is kept.
+                    if !matches!(idle, Iteration::NotMine) {
+                        before = Before::Waited;
+                    }
                     let (now, is_refused) = (self.clock.now(), !matches!(idle, Iteration::Waits));
                     self.clock.sleep(pause(now - done_at, now - began, is_refused)).await;
                 }
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
-                    let (severity, part) = (severity(&error), part(&error));
+                    let (severity, part) = kind(&error);
                     let tries_again = failures.tries_again(severity, part, stopped.as_deref());
                     let stopped = stopped.as_deref().unwrap_or_default();
                     let waits = severity == Severity::Denied;
@@ -384,18 +387,13 @@ fn in_progress(ledger: &Ledger) -> BTreeSet<OsdId> {
     ledger.records.keys().copied().collect()
 }
 
-fn severity(error: &RunError) -> Severity {
+/// Returns how severe an error is, and in which part of the iteration it occurred.
+fn kind(error: &RunError) -> (Severity, Part) {
     match error {
-        RunError::Observe(failure)
-        | RunError::Act(failure, _)
-        | RunError::Ledger(LoadError::Failed(failure)) => failure.severity,
-        RunError::Ledger(LoadError::Unreadable(_)) => Severity::NeedsPerson,
-    }
-}
-
-fn part(error: &RunError) -> Part {
-    match error {
-        RunError::Act(_, osd) => Part::Act(*osd),
-        RunError::Observe(_) | RunError::Ledger(_) => Part::View,
+        RunError::Act(failure, osd) => (failure.severity, Part::Act(*osd)),
+        RunError::Observe(failure) | RunError::Ledger(LoadError::Failed(failure)) => {
+            (failure.severity, Part::View)
+        }
+        RunError::Ledger(LoadError::Unreadable(_)) => (Severity::NeedsPerson, Part::View),
     }
 }
