@@ -1,7 +1,7 @@
 //! Decisions, the stored ledger and completed observations at several sizes of a cluster, for `build/growth`,
 //! which counts their instructions.
 //!
-//! The number of instructions is the same in every run and on a busy computer; times are not.
+//! The number of instructions is nearly the same in every run and on a busy computer; times are not.
 
 use std::collections::BTreeSet;
 

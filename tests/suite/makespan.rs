@@ -4,6 +4,7 @@
 //! backfills are those of `src/sim/schedule.rs`, which were observed on small clusters.
 
 use osd_migrate::domain::in_parallel::InParallel;
+use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::World;
 use osd_migrate::sim::course::Sim;
@@ -35,25 +36,31 @@ fn world(hosts: Hosts) -> World {
     Shape { hosts: (0..hosts.all).map(kinds).collect(), pools: vec![pool], disk_gib: 1000 }.world()
 }
 
-/// Returns in how many rounds the OSDs are filled, one host after the other.
+/// Returns the seconds that the backfills take, one host after the other, by the data before the run.
 ///
-/// The first OSD is alone, because it is the first of its kind. Others are in parallel when it has soaked.
-fn rounds(hosts: Hosts, in_parallel: u32) -> u64 {
+/// The OSDs of a host are filled in rounds, each as long as the backfill of the OSD with the most data. The
+/// first OSD is alone, because it is the first of its kind. Others are in parallel when it has soaked.
+fn backfills(world: &World, hosts: Hosts, in_parallel: u32, rate: u64) -> i64 {
     let of = |osds: usize| (osds as u64).div_ceil(u64::from(in_parallel));
-    1 + of(PER_HOST - 1) + (hosts.migrated as u64 - 1) * of(PER_HOST)
+    let of_host = |host: usize| {
+        let osds = (host * PER_HOST..(host + 1) * PER_HOST).map(|osd| OsdId(u32::try_from(osd).unwrap()));
+        let most = osds.filter_map(|osd| world.ceph.slots[&osd].used_bytes).max().unwrap();
+        let rounds = if host == 0 { 1 + of(PER_HOST - 1) } else { of(PER_HOST) };
+        rounds * most / rate
+    };
+    i64::try_from((0..hosts.migrated).map(of_host).sum::<u64>()).unwrap()
 }
 
 /// Migrates these hosts, and checks that it takes little more than their backfills.
 fn migrate(hosts: Hosts, in_parallel: u32) {
     let sim = Sim::new(world(hosts), 1);
-    let (begun, rate) = (sim.world.at, sim.schedule.rate);
+    let begun = sim.world.at;
+    let backfills = backfills(&sim.world, hosts, in_parallel, sim.schedule.rate);
     let policy = Policy { in_parallel: InParallel::Count(in_parallel), ..Policy::default() };
     let play = Play { policy, ..Play::of(sim) };
     assert_eq!(play.run(), Play::finished());
-    let sim = play.sim.borrow();
-    let took = (sim.world.at - begun).num_seconds();
+    let took = (play.sim.borrow().world.at - begun).num_seconds();
     let osds = hosts.migrated * PER_HOST;
-    let backfills = i64::try_from(rounds(hosts, in_parallel) * sim.copied / rate / osds as u64).unwrap();
     let soak = if in_parallel > 1 { play.policy.limits.soak.num_seconds() } else { 0 };
     let percent = took * 100 / (backfills + soak);
     print_figures(&format!(
