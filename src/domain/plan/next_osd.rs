@@ -8,7 +8,7 @@ use super::end::{end, waiting};
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::stay_unclean;
-use super::rest::{Rest, note_skipping, skipping_for};
+use super::rest::{Rest, until_skipped};
 use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
@@ -205,12 +205,10 @@ impl Pass<'_> {
             return Some(job);
         }
         let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.view.seen);
-        if self.skipped.iter().any(passes) {
-            match skipping_for(self.view) {
-                None => return Some(note_skipping(self.view)),
-                Some(time) if time < self.view.policy.limits.skip_after => return Some(self.wait()),
-                Some(_) => {}
-            }
+        if self.skipped.iter().any(passes)
+            && let Some(next) = until_skipped(self.wait(), self.view)
+        {
+            return Some(next);
         }
         self.summary.skipped.extend(self.skipped.iter().map(|one| (one.osd, one.reason.to_string())));
         None

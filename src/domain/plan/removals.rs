@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::existing_osd::{self, Candidate, Way};
-use super::rest::{Rest, note_skipping, skipping_for};
+use super::rest::{Rest, until_skipped};
 use super::unrequested;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
@@ -126,11 +126,11 @@ pub(super) fn that_wait(view: View<'_>, rest: &mut Rest) -> Option<Next> {
         return Some(wait);
     }
     let (osd, reason) = rest.delayed.take()?;
-    match skipping_for(view) {
-        None if gate::held(view) == Gate::Open => Some(note_skipping(view)),
-        Some(time) if time >= view.policy.limits.skip_after => None,
-        None | Some(_) => Some(Next::Wait(Wait::Gate { osd, reason })),
-    }
+    let wait = Next::Wait(Wait::Gate { osd, reason });
+    let next = until_skipped(wait.clone(), view)?;
+    // A paused run saves nothing.
+    let is_paused = gate::held(view) != Gate::Open;
+    Some(if is_paused { wait } else { next })
 }
 
 /// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it.
@@ -278,14 +278,15 @@ fn begin(osd: OsdId, request: &RemovalRequest, finds_place: Gate, view: View<'_>
 /// When nothing else is left, the run waits up to a limit, and then refuses the OSD: Ceph is asked about one
 /// OSD at a time, and the next one must not wait for this one without end.
 fn without_forecast(osd: OsdId, reason: Reason, view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    match skipping_for(view) {
-        None => Some(note_skipping(view)),
-        Some(time) if time < view.policy.limits.skip_after => {
-            rest.removal.get_or_insert(Next::Wait(Wait::Gate { osd, reason }));
-            None
-        }
-        Some(_) => Some(refuse(osd, reason.to_string(), view)),
+    let why = reason.to_string();
+    let Some(next) = until_skipped(Next::Wait(Wait::Gate { osd, reason }), view) else {
+        return Some(refuse(osd, why, view));
+    };
+    if matches!(next, Next::Wait(_)) {
+        rest.removal.get_or_insert(next);
+        return None;
     }
+    Some(next)
 }
 
 /// Saves that this run does not remove the OSD, which its summary reports.

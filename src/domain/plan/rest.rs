@@ -53,10 +53,19 @@ pub(super) fn lasts(begin: Option<&Skipping>, view: View<'_>) -> Option<TimeDelt
     Some(view.seen.at - known.since)
 }
 
+/// Returns the next step while only OSDs that their own state blocks are left; `None` once the run ends
+/// without them.
+pub(super) fn until_skipped(wait: Next, view: View<'_>) -> Option<Next> {
+    match skipping_for(view) {
+        None => Some(note_skipping(view)),
+        Some(time) => (time < view.policy.limits.skip_after).then_some(wait),
+    }
+}
+
 /// Saves the time since which only skipped OSDs are left.
 ///
 /// Otherwise a restarted pod would wait for the whole time again.
-pub(super) fn note_skipping(view: View<'_>) -> Next {
+fn note_skipping(view: View<'_>) -> Next {
     let mut ledger = view.ledger.clone();
     ledger.run.skipping = Some(Skipping { job: view.policy.run.clone(), since: view.seen.at });
     Next::Save { ledger, osd: None, why: Saving::Skipping }

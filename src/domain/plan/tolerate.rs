@@ -2,7 +2,7 @@
 //!
 //! An OSD whose own gate is shut is skipped, as in `next_osd.rs`: its node may be cordoned for weeks.
 
-use super::rest::{Rest, note_skipping, skipping_for};
+use super::rest::{Rest, until_skipped};
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Wait};
@@ -57,12 +57,8 @@ fn restart(view: View<'_>, rest: &mut Rest) -> Option<Next> {
         }
     }
     let (osd, reason) = skipped.first().cloned()?;
-    match skipping_for(view) {
-        None => return Some(note_skipping(view)),
-        Some(time) if time < view.policy.limits.skip_after => {
-            return Some(Next::Wait(Wait::Gate { osd, reason }));
-        }
-        Some(_) => {}
+    if let Some(next) = until_skipped(Next::Wait(Wait::Gate { osd, reason }), view) {
+        return Some(next);
     }
     let without = |reason: Reason| format!("no toleration for a taint of its node was added: {reason}");
     rest.summary.skipped.extend(skipped.into_iter().map(|(osd, reason)| (osd, without(reason))));
