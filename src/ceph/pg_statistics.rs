@@ -107,7 +107,7 @@ impl Kept {
         slots: &BTreeMap<OsdId, Slot>,
     ) -> Option<(Self, Unread)> {
         let Self { mut pgs, age, .. } = self;
-        let (mut not_clean, mut behind) = (BTreeSet::new(), BTreeSet::new());
+        let (mut not_clean, mut behind) = (BTreeSet::new(), Vec::new());
         for (id, Brief { state, up, acting }) in now {
             let kept = pgs.get_mut(&id)?;
             if let Some(read) = unclean.remove(&id) {
@@ -120,14 +120,13 @@ impl Kept {
             (kept.state, kept.up, kept.acting) = (state, up, acting);
             (kept.degraded, kept.misplaced) = (0, 0);
             if !gate::is_clean(kept) || !has_reported(kept, slots) {
-                behind.insert(id);
+                behind.push(id);
             }
         }
-        if !unclean.is_empty() || behind.len() > pgs.len() / JSON {
+        if !unclean.is_empty() {
             return None;
         }
-        let on = |id| Some((id, &pgs.get(&id)?.acting));
-        let unread = Unread::new(behind.into_iter().map(on).collect::<Option<_>>()?, slots, LISTS_FOR_ALL)?;
+        let unread = unread(&pgs, behind, |pg| &pg.acting, slots, LISTS_FOR_ALL)?;
         let reported = Some(last_change(slots.keys(), slots));
         Some((Self { pgs, age: age + 1, unclean: not_clean, reported }, unread))
     }
@@ -167,13 +166,9 @@ impl Kept {
         if unclean.len() != counts.unclean || !unclean.iter().all(is_known) {
             return None;
         }
-        let clean: Vec<_> = self.unclean.iter().filter(|id| !unclean.contains_key(id)).collect();
-        if clean.len() > self.pgs.len() / JSON {
-            return None;
-        }
+        let clean = self.unclean.iter().filter(|id| !unclean.contains_key(id)).copied().collect();
         // A PG that has got its data is served by the OSDs that should hold it.
-        let on = |id: &PgId| Some((*id, &self.pgs.get(id)?.up));
-        Unread::new(clean.into_iter().map(on).collect::<Option<_>>()?, slots, LISTS_FOR_STATES)
+        unread(&self.pgs, clean, |pg| &pg.up, slots, LISTS_FOR_STATES)
     }
 
     /// Takes the statistics of the unclean PGs, and of those that became clean, if these are clean and have
@@ -202,6 +197,24 @@ impl Kept {
 /// Returns whether a PG has reported since its OSDs last came up or went down.
 fn has_reported(pg: &Pg, slots: &BTreeMap<OsdId, Slot>) -> bool {
     pg.reported_epoch >= pg.last_change(slots)
+}
+
+/// Returns the PGs that are still to be read, and the OSDs to ask for them; `None` if these are more than
+/// `most`, or if the PGs are so many that all are read.
+///
+/// `on` are the OSDs that may serve a PG.
+fn unread(
+    pgs: &All,
+    ids: Vec<PgId>,
+    on: fn(&Pg) -> &BTreeSet<OsdId>,
+    slots: &BTreeMap<OsdId, Slot>,
+    most: usize,
+) -> Option<Unread> {
+    if ids.len() > pgs.len() / JSON {
+        return None;
+    }
+    let candidates = ids.into_iter().map(|id| Some((id, on(pgs.get(&id)?)))).collect::<Option<_>>()?;
+    Unread::new(candidates, slots, most)
 }
 
 #[cfg(test)]
