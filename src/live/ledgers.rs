@@ -112,6 +112,11 @@ mod tests {
         ledgers.load().await.unwrap().1.unwrap().0
     }
 
+    async fn load_and_save(ledgers: &mut Ledgers) {
+        let (ledger, version) = ledgers.load().await.unwrap();
+        assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+    }
+
     /// Checks which loads are requests: the script has no others.
     #[tokio::test]
     async fn ledger_is_read_again_after_a_change_or_on_demand() {
@@ -154,8 +159,7 @@ mod tests {
         let saves = async |k8s: Arc<K8s>| {
             let mut ledgers = Ledgers::new(Arc::clone(&k8s));
             k8s.watch(Watched::Maps, None).await.unwrap();
-            let (ledger, version) = ledgers.load().await.unwrap();
-            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            load_and_save(&mut ledgers).await;
             assert_eq!(loaded(&mut ledgers).await, "9");
             k8s.watch(Watched::Maps, Some("8".to_owned())).await.unwrap();
             assert_eq!(loaded(&mut ledgers).await, "9", "the watch reported this very save");
@@ -173,8 +177,7 @@ mod tests {
         let saves = async |k8s: Arc<K8s>| {
             let mut ledgers = Ledgers::new(Arc::clone(&k8s));
             k8s.watch(Watched::Maps, None).await.unwrap();
-            let (ledger, version) = ledgers.load().await.unwrap();
-            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            load_and_save(&mut ledgers).await;
             assert_eq!(loaded(&mut ledgers).await, "9");
         };
         play_shared(script, saves).await;
@@ -185,8 +188,7 @@ mod tests {
         let script = vec![read("8"), saved(stored("9")), read("9")];
         let saves = async |k8s: Arc<K8s>| {
             let mut ledgers = Ledgers::new(k8s);
-            let (ledger, version) = ledgers.load().await.unwrap();
-            assert_eq!(ledgers.save(&ledger, version).await, Ok(Saved::Stored));
+            load_and_save(&mut ledgers).await;
             assert_eq!(loaded(&mut ledgers).await, "9");
         };
         play_shared(script, saves).await;

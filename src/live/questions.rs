@@ -49,6 +49,7 @@ impl Live {
         }
         Ok(())
     }
+
     /// Asks the API server whether it admits a Deployment, unless it has admitted this one since the last
     /// complete observation began.
     async fn admission(&mut self, deploy: &Deploy, seen: &Observation) -> Result<Admission, Failure> {

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osd_migrate::domain::commands::Names;
-use osd_migrate::domain::estimate::Rate;
 use osd_migrate::domain::ledger::{Ledger, MAX_OPEN, MAX_RECORDS, Quarantine, Record};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::plan::{Disks, questions};
+use osd_migrate::domain::plan::questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::preview::{self, Line};
 use osd_migrate::domain::removal::{RemovalRequest, Requests};
@@ -18,6 +17,7 @@ use osd_migrate_explore::counted::{counted_by_growth, osds};
 
 use crate::ledger::{completed, with_nodes};
 use crate::support::build::{BY_HAND, issued_fsid, noon};
+use crate::support::with_plan;
 
 /// OSDs of a host.
 const PER_HOST: usize = 25;
@@ -37,18 +37,9 @@ fn lines() -> Vec<Line> {
 
 /// Prints a plan.
 fn planned<T>(print: impl FnOnce(&Plan<'_>) -> T) -> T {
-    let (lines, devices, disks, unmatched) = (lines(), BTreeMap::new(), Disks::default(), BTreeSet::new());
+    let lines = lines();
     assert_eq!(lines.len(), osds());
-    let plan = Plan {
-        lines: &lines,
-        devices: &devices,
-        disks: &disks,
-        places: &[],
-        rate: Rate::of(None),
-        hash: None,
-        unmatched: &unmatched,
-    };
-    counted_by_growth(|| print(&plan))
+    with_plan(&lines, |plan| counted_by_growth(|| print(plan)))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The output of `plan` and `status`: whether each OSD can be started now, and why not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::json;
@@ -21,7 +21,7 @@ use osd_migrate::report::{Event, Said};
 use osd_migrate::show::{self, Plan, PlanDetail, Status};
 
 use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, POOL, World, noon, pg_id, states};
-use crate::support::check;
+use crate::support::{check, with_plan};
 
 pub(crate) fn now(world: &World, osd: OsdId) -> Now {
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
@@ -30,18 +30,8 @@ pub(crate) fn now(world: &World, osd: OsdId) -> Now {
 
 /// Returns the table of `plan` with the rows of all OSDs.
 pub(crate) fn plan_table(lines: &[Line]) -> String {
-    let (devices, disks) = (BTreeMap::new(), Disks::default());
-    let unmatched = BTreeSet::new();
-    let plan = Plan {
-        lines,
-        devices: &devices,
-        disks: &disks,
-        places: &[],
-        rate: Rate::of(None),
-        hash: None,
-        unmatched: &unmatched,
-    };
-    show::plan_text(&plan, PlanDetail { all: true, ..PlanDetail::default() })
+    let detail = PlanDetail { all: true, ..PlanDetail::default() };
+    with_plan(lines, |plan| show::plan_text(plan, detail))
 }
 
 pub(crate) fn table(world: &World) -> String {

@@ -1,31 +1,20 @@
 //! What `plan` prints of OSDs with a PVC for their database.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use osd_migrate::domain::estimate::Rate;
 use osd_migrate::domain::ledger::Ledger;
-use osd_migrate::domain::plan::{self, Disks};
+use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::preview;
-use osd_migrate::show::{self, Plan, PlanDetail};
+use osd_migrate::show::{self, PlanDetail};
 use osd_migrate::sim::{World, example};
+
+use crate::support::with_plan;
 
 /// Returns the text and the JSON of `plan`.
 fn planned(world: &World) -> (String, serde_json::Value) {
     let (policy, ledger) = (Policy::default(), Ledger::default());
     let seen = world.observe(|seen| plan::questions(&policy, &ledger, seen));
     let lines = preview::lines(&policy, &ledger, &seen);
-    let (devices, disks, unmatched) = (BTreeMap::new(), Disks::default(), BTreeSet::new());
-    let plan = Plan {
-        lines: &lines,
-        devices: &devices,
-        disks: &disks,
-        places: &[],
-        rate: Rate::of(None),
-        hash: None,
-        unmatched: &unmatched,
-    };
-    (show::plan_text(&plan, PlanDetail::default()), show::plan_json(&plan))
+    with_plan(&lines, |plan| (show::plan_text(plan, PlanDetail::default()), show::plan_json(plan)))
 }
 
 #[test]
