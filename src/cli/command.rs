@@ -141,7 +141,7 @@ pub enum Command {
     /// bytes, waits. With -o html, it is one page without scripts that needs no network.
     #[command(after_help = examples::REPORT)]
     Report(ReportArgs),
-    /// Begin with no other OSD until `resume`.
+    /// Begin work on no other OSD until `resume`.
     ///
     /// An OSD that is already stopped is finished first: until then a replica of its data is missing. An OSD
     /// that is not stopped yet stays as it is. The run restores within a minute what it changed for the stop

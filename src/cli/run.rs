@@ -81,7 +81,7 @@ pub struct RunArgs {
     /// that move to another disk are migrated one after the other.
     #[arg(long, value_name = "NUMBER|PERCENT%", default_value_t = IN_PARALLEL, hide_short_help = true)]
     pub in_parallel: InParallel,
-    /// Begin with no other OSD while the OSDs need longer to commit a write, such as 50ms.
+    /// Begin work on no other OSD while the OSDs need longer to commit a write, such as 50ms.
     ///
     /// Compared is the median of the OSDs that write (ceph osd perf). An OSD in progress is finished whatever
     /// clients notice.

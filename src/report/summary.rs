@@ -36,7 +36,7 @@ pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Re
     if summary.cancelled {
         write!(
             f,
-            "cancelled: no OSD is in progress, and runs begin with no other OSD. To allow runs again: {RESUME}"
+            "cancelled: no OSD is in progress, and runs begin work on no other OSD. To allow runs again: {RESUME}"
         )?;
     } else if summary.unconfirmed.is_empty() {
         f.write_str("finished: nothing is left to do")?;

@@ -51,7 +51,7 @@ fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Ve
     if !in_flight.is_empty() {
         lines.extend([
             format!(
-                "in progress: {}. Let the run complete these OSDs, begin with no other OSD, and end:",
+                "in progress: {}. Let the run complete these OSDs, begin work on no other OSD, and end:",
                 names(in_flight)
             ),
             format!("  osd-migrate -n {namespace} cancel"),

@@ -133,7 +133,7 @@ fn standing(control: &Control, now: DateTime<Utc>) -> String {
         ControlKind::Cancel => "Cancelled",
     };
     let since = control.since.map(|at| format!(" {} ago", age(at, now))).unwrap_or_default();
-    format!("{what}{since}: runs begin with no other OSD. To allow runs again: {RESUME}")
+    format!("{what}{since}: runs begin work on no other OSD. To allow runs again: {RESUME}")
 }
 
 fn said_line(said: &Said, status: &Status<'_>) -> String {
@@ -161,11 +161,11 @@ pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>
              again: osd-migrate -n NAMESPACE resume"
         }
         (_, Some(ControlKind::Pause)) => {
-            "paused: runs begin with no other OSD; an OSD that is stopped for its migration is completed first. To \
+            "paused: runs begin work on no other OSD; an OSD that is stopped for its migration is completed first. To \
              resume: osd-migrate -n NAMESPACE resume"
         }
         (_, Some(ControlKind::Cancel)) => {
-            "cancelled: runs begin with no other OSD; an OSD that is stopped for its migration is completed first, then \
+            "cancelled: runs begin work on no other OSD; an OSD that is stopped for its migration is completed first, then \
              the run ends with exit code 3. To see its progress: osd-migrate -n NAMESPACE status. To allow \
              runs again: osd-migrate -n NAMESPACE resume"
         }

@@ -324,7 +324,7 @@ impl fmt::Display for Reason {
             }
             Self::CommitLatency { median, limit } => write!(
                 f,
-                "the OSDs need {} to commit a write (median), and the limit is {}: the run begins with no other OSD \
+                "the OSDs need {} to commit a write (median), and the limit is {}: the run begins work on no other OSD \
                  until they need less. See: ceph osd perf. To begin at once: run without --max-commit-latency",
                 milliseconds(*median),
                 milliseconds(*limit)
