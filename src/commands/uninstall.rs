@@ -48,8 +48,8 @@ pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration) -> Exit {
         audience: EventReporter::new(Arc::clone(&k8s), Some(&own)).with_cluster_status(true),
     };
     match ports.run(&policy).await {
-        Ok(End::Finished(_)) => {
-            tracing::info!("{}", show::left_behind(k8s.namespace()));
+        Ok(End::Finished(summary)) => {
+            tracing::info!("{}", show::left_behind(&summary.changes, k8s.namespace()));
             Exit::Finished
         }
         Ok(End::LeftToOther) => {

@@ -1,11 +1,14 @@
 //! Texts of the hooks of an upgrade and of an uninstall: which OSDs prevent it, and how to proceed.
 
+use std::collections::BTreeSet;
+
 use crate::ceph::USER;
 use crate::domain::commands::{RUN_AGAIN, scale_operator};
 use crate::domain::gate::names;
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
+use crate::domain::temporary;
 
 /// Command that uninstalls without the hook.
 pub const UNINSTALL_WITHOUT_HOOK: &str = "To uninstall without this hook: helm uninstall --no-hooks";
@@ -103,10 +106,18 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 }
 
 /// Returns the last text of an uninstall: what stays, for a person to delete.
-pub fn left_behind(namespace: &str) -> String {
+///
+/// `changes` are the names of the temporary changes that are not restored.
+pub fn left_behind(changes: &BTreeSet<&'static str>, namespace: &str) -> String {
+    let stays = temporary::ALL.iter().filter(|one| changes.contains(one.name));
+    let stays: Vec<_> = stays.map(|one| one.what).collect();
+    let restored = match stays.as_slice() {
+        [] => "all temporary changes are restored".to_owned(),
+        stays => format!("all temporary changes are restored except: {}", stays.join(", ")),
+    };
     format!(
-        "no OSD is in progress, and all temporary changes are restored. The ledger, its history and the \
-         Ceph user {USER} remain. To delete them:\n  {}\n  ceph auth rm {USER}",
+        "no OSD is in progress, and {restored}. The ledger, its history and the Ceph user {USER} remain. To delete \
+         them:\n  {}\n  ceph auth rm {USER}",
         delete_history(namespace)
     )
 }

@@ -33,7 +33,8 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 /// Deletes objects that were created for a closed record: a frozen runner created them after another one had
 /// closed it.
 ///
-/// They are deleted after their agent has ended. A backup of a Deployment is deleted only if the OSD's own
+/// They are deleted after their agent has ended. A silent agent, whose pod may never end, is waited for last:
+/// it holds up no objects of other records. A backup of a Deployment is deleted only if the OSD's own
 /// Deployment exists and runs. Otherwise the backup is the last copy. It stays, too, if the OSD gets no data.
 fn delete_orphans(view: View<'_>) -> Option<Next> {
     let kube = &view.seen.kube;
@@ -42,9 +43,13 @@ fn delete_orphans(view: View<'_>) -> Option<Next> {
     }
     let is_misplaced = |id: &RecordId| !view.ledger.has(id);
     let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));
-    if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
-        return Some(unended(job, view.seen));
+    let unended = jobs.clone().filter(|job| job.state != JobState::Ended);
+    let (silent, others): (Vec<_>, Vec<_>) =
+        unended.partition(|job| job.state == JobState::Running && is_silent(job, view.seen));
+    if let Some(job) = others.first() {
+        return Some(end(job, view.seen));
     }
+    let is_kept = |id: &RecordId| silent.iter().any(|job| job.record == *id);
     let runs = |osd: &OsdId| {
         !drift::is_left_empty(*osd, view.ledger, view.seen)
             && kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
@@ -52,21 +57,25 @@ fn delete_orphans(view: View<'_>) -> Option<Next> {
     let of_jobs = jobs.map(|job| (job.osd, &job.record));
     let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
     let of_kept = kube.backups.iter().map(|(osd, record)| (*osd, record));
-    let mut orphans = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_misplaced(id));
-    let (osd, record) = orphans.find(|(osd, record)| kube.backups.get(osd) != Some(*record) || runs(osd))?;
-    Some(Next::Do(Act::Kube(KubeAct::CleanUp { osd, record: record.clone() })))
+    let all = of_jobs.chain(of_reports).chain(of_kept);
+    let mut orphans = all.filter(|(_, id)| is_misplaced(id) && !is_kept(id));
+    let orphan = orphans.find(|(osd, record)| kube.backups.get(osd) != Some(*record) || runs(osd));
+    let clean_up = |(osd, record): (OsdId, &RecordId)| {
+        Next::Do(Act::Kube(KubeAct::CleanUp { osd, record: record.clone() }))
+    };
+    let wait = |job: &&NodeJob| Next::Wait(Wait::AgentSilent { osd: job.osd, job: job.name.clone() });
+    orphan.map(clean_up).or_else(|| silent.first().map(wait))
 }
 
-/// Handles an agent of a closed record that has not ended.
+/// Waits for an agent of a closed record, or drops it.
 ///
 /// If its container never started, dropping it loses nothing.
-fn unended(job: &NodeJob, seen: &Observation) -> Next {
+fn end(job: &NodeJob, seen: &Observation) -> Next {
     let (osd, name) = (job.osd, job.name.clone());
     match job.state {
         JobState::Waiting if is_late(job, seen) => {
             Next::Do(Act::Node(NodeAct::DropAgent { job: name, uid: job.uid.clone() }))
         }
-        JobState::Running if is_silent(job, seen) => Next::Wait(Wait::AgentSilent { osd, job: name }),
         JobState::Waiting | JobState::Running | JobState::Ended => {
             let (task, trouble) = (job.task, job.trouble.clone());
             Next::Wait(Wait::Agent { osd, task, job: name, trouble })

@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 21] = [
+pub const RULES: [Rule; 22] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
     Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
@@ -46,6 +46,10 @@ pub const RULES: [Rule; 21] = [
     Rule { name: "restarts for taints", decide: tolerate::next },
     Rule { name: "new OSDs", decide: nodes::next },
     Rule { name: "new OSDs on PVCs", decide: new_on_pvc::next },
+    Rule {
+        name: "delayed removals",
+        decide: |view, rest| Some(end::waiting(view, removals::that_are_delayed(view, rest)?)),
+    },
     Rule { name: "finish", decide: |view, rest| Some(end::finish_run(view, rest)) },
 ];
 

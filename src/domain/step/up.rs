@@ -342,7 +342,7 @@ impl Step<'_> {
     /// Returns the cleanup act while an object that was created for the record exists.
     ///
     /// A pod whose Job is deleted counts as a running Job, for ever if its node is lost. Another deletion
-    /// would not end it, and no OSD of its node is begun before it ends (`plan::orphans`).
+    /// would not end it, and its OSD is not begun before it ends (`gate::Own`).
     fn clean_up(&self) -> Option<Next> {
         let (record, kube) = (self.record, &self.view.seen.kube);
         let exists = kube.leftovers.contains_key(&record.id)

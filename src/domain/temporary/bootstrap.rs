@@ -36,8 +36,9 @@ pub(crate) fn change(osd: OsdId, view: View<'_>) -> Option<Next> {
 ///
 /// A run that finds nothing to do removes it too.
 ///
-/// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. After a
-/// lost ledger nothing is known of the key.
+/// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. Before an
+/// uninstall, which no run follows, only the pod of an agent that was given up is left: it does not count.
+/// After a lost ledger nothing is known of the key.
 pub(crate) fn at_the_end(last: Next, view: View<'_>) -> Next {
     let is_end = match &last {
         Next::Finished(_) => true,
@@ -46,7 +47,7 @@ pub(crate) fn at_the_end(last: Next, view: View<'_>) -> Next {
     };
     let kube = &view.seen.kube;
     let in_use = view.ledger.in_flight().next().is_some()
-        || kube.node_jobs.iter().any(|job| job.state != JobState::Ended)
+        || (!view.policy.leaves && kube.node_jobs.iter().any(|job| job.state != JobState::Ended))
         || !kube.rook_prepares.is_empty();
     let restored = || restore(view).filter(|_| is_end && !in_use);
     restored().unwrap_or(last)

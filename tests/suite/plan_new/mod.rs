@@ -10,6 +10,7 @@ mod ids;
 mod nodes;
 mod taints;
 mod volumes;
+mod waits;
 
 use std::collections::BTreeSet;
 

@@ -301,40 +301,6 @@ fn silent_agent_quarantines_its_osd_and_is_never_killed() {
     assert!(quarantine(&for_ever.plan()).is_some(), "ceph-volume hangs");
 }
 
-/// Checks the agent of a closed record, created by a runner that was frozen before it created the Job.
-///
-/// The record was closed meanwhile.
-#[test]
-fn agent_of_a_closed_record_never_holds_up_a_stopped_osd() {
-    let misplaced = |world: World, state: JobState| {
-        world.job(OSD, state).with(|w| {
-            let job = w.seen.kube.node_jobs.last_mut().unwrap();
-            (job.osd, job.record) =
-                (OsdId(6), osd_migrate::domain::inspection::RecordId("closed".to_owned()));
-        })
-    };
-    let early = misplaced(World::recorded(OSD), JobState::Running);
-    check!(early.plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
-    // The agent's node may be gone: it blocks only its own OSD.
-    let silent = early.minutes_later(10);
-    assert_eq!(silent.plan(), World::recorded(OSD).minutes_later(10).plan());
-    let of_a_candidate = |w: &mut World| {
-        w.ledger.records.clear();
-        w.policy.select.clear();
-        w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD;
-    };
-    check!(silent.with(of_a_candidate).plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
-    let waiting = misplaced(World::recorded(OSD), JobState::Waiting);
-    check!(waiting.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
-    check!(waiting.minutes_later(10).plan(), Next::Do(Act::Node(NodeAct::DropAgent { .. })));
-    let stopped = World::stopped(OSD);
-    assert_eq!(misplaced(stopped.clone(), JobState::Running).plan(), stopped.plan());
-    // An agent of the same OSD is waited for in any case.
-    let own =
-        misplaced(stopped, JobState::Running).with(|w| w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD);
-    check!(own.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
-}
-
 #[test]
 fn agent_not_started_in_ten_minutes_has_failed_and_is_dropped() {
     let world = World::recorded(OSD).job(OSD, JobState::Waiting);
@@ -390,6 +356,11 @@ fn own_bootstrap_key_is_removed_by_any_run_when_unused() {
         let prepares = ours.clone().with(|w| w.seen.kube.rook_prepares = vec![prepare(node.as_ref())]);
         check!(prepares.plan(), Next::Finished(_));
     }
+    // After an uninstall, no run removes the key: the pod of a lost node does not keep it.
+    let lost = ours.clone().job(OSD, JobState::Running).minutes_later(10);
+    check!(lost.clone().plan(), Next::Finished(_));
+    let uninstalled = lost.with(|w| w.policy.leaves = true);
+    check!(uninstalled.plan(), Next::Do(Act::Ceph(CephAct::Bootstrap { there: false })));
     let theirs = ours.with(|w| w.ledger.run.bootstrap = false);
     check!(theirs.plan(), Next::Finished(_));
 }

@@ -8,6 +8,7 @@ mod drains;
 mod empty_waits;
 mod emptying;
 mod operator;
+mod orphans;
 mod owner_fence;
 mod pvc;
 mod quarantined;

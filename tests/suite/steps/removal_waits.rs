@@ -76,10 +76,14 @@ fn removal_that_its_own_state_delays_is_waited_for() {
     let skipping = world.clone().saved("skipping");
     waits(&skipping.clone().minutes_later(14));
     check!(skipping.clone().minutes_later(15).plan(), Next::Finished(s) if matches!(s.skipped.as_slice(), [(OSD, _)]));
-    let ended = skipping.with(|w| w.seen.kube.rook_prepares.clear());
+    let ended = skipping.clone().with(|w| w.seen.kube.rook_prepares.clear());
     check!(ended.plan(), Next::Save { osd: Some(OSD), why: Saving::Record, .. });
-    // A paused run saves nothing.
-    waits(&world.with(|w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None })));
+    // The time does not count while the run is paused, whether it had begun or not.
+    let paused =
+        |w: &mut World| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
+    for world in [world, skipping.minutes_later(15)] {
+        check!(world.with(paused).plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::Paused { .. } }));
+    }
 }
 
 #[test]

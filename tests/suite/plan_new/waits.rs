@@ -1,0 +1,39 @@
+//! What new OSDs wait for: an OSD that its own state blocks holds them up once at most.
+
+use osd_migrate::domain::removal::DiskAfter;
+
+use super::*;
+
+/// Returns the number of OSDs that are up each time that a run begins to wait for a blocked OSD.
+fn up_at_each_wait(mut run: Run) -> Vec<usize> {
+    let mut up = Vec::new();
+    loop {
+        let next =
+            run.until(|next| matches!(next, Next::Save { why: Saving::Skipping, .. } | Next::Finished(_)));
+        let Next::Save { ledger, .. } = next else { return up };
+        up.push(run.world.ceph.slots.values().filter(|slot| slot.up).count());
+        run.ledger = ledger;
+    }
+}
+
+#[test]
+fn delayed_removal_holds_up_no_new_osd() {
+    let mut run = Run::of(example::one_more());
+    run.world.add_disk("disk-later", "h1", 6 << 30);
+    run.policy.removals = true;
+    run.world.kube.nodes.get_mut(&NodeName("h2".to_owned())).unwrap().cordoned = true;
+    run.world.request_removal(OsdId(1), DiskAfter::Wipe);
+    assert_eq!(up_at_each_wait(run), [5], "it is waited for once, after both new OSDs");
+}
+
+#[test]
+fn blocked_migration_is_waited_for_once_before_new_osds() {
+    let mut run = Run::of(example::a_cordoned_node());
+    run.policy.select = BTreeSet::new();
+    run.world.kube.declaration.storage.all_nodes = true;
+    run.world.kube.declaration.storage.selection.all = Some(true);
+    for name in ["disk-new", "disk-later"] {
+        run.world.add_disk(name, "h4", 6 << 30);
+    }
+    assert_eq!(up_at_each_wait(run), [4]);
+}
