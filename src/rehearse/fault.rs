@@ -41,8 +41,8 @@ kinds! {
     CephVolumeDoesNothing "ceph-volume-does-nothing" "ceph-volume exits with code 0, but does nothing",
     OsdDies "osd-dies" "an OSD with replicas of the same PGs is down for 3 minutes",
     NodePower "node-power" "the node has no power for 5 minutes",
-    SwappedDisk "swapped-disk" "the disk is replaced by another disk, which has data",
-    Purged "purged" "a person purges the OSD after the run destroyed it",
+    SwappedDisk "swapped-disk" "the disk is replaced by another disk, which has data (the rehearsed Ceph marks no OSD out)",
+    Purged "purged" "a person purges the OSD after the run destroyed it (no OSD is marked out)",
     RookUp "rook-up" "Rook's operator runs for 5 minutes while the OSD is stopped",
     Norecover "norecover" "the flag norecover is set for 5 minutes while the OSD is down",
 }

@@ -103,10 +103,11 @@ impl Story {
     }
 
     fn end_wait(&mut self, at: DateTime<Utc>) {
-        let Some(Waited { since, osd, text, .. }) = self.wait.take() else { return };
+        let Some(Waited { since, osd, text, bytes, .. }) = self.wait.take() else { return };
         if (at - since).num_seconds() > 0 {
             let kind = if at - since < SHORT { LineKind::ShortWait } else { LineKind::Step };
-            self.add(at, osd, kind, &format!("waited {}: {text}", how_long(at - since)));
+            let at_first = if bytes > 0 { ", at first" } else { "" };
+            self.add(at, osd, kind, &format!("waited {}{at_first}: {text}", how_long(at - since)));
         }
     }
 

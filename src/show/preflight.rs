@@ -111,14 +111,17 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 pub fn left_behind(changes: &BTreeSet<&'static str>, namespace: &str) -> String {
     let stays = temporary::ALL.iter().filter(|one| changes.contains(one.name));
     let stays: Vec<_> = stays.map(|one| one.what).collect();
-    let restored = match stays.as_slice() {
-        [] => "all temporary changes are restored".to_owned(),
-        stays => format!("all temporary changes are restored except: {}", stays.join(", ")),
-    };
+    let delete = format!("{}\n  ceph auth rm {USER}", delete_history(namespace));
+    if stays.is_empty() {
+        return format!(
+            "no OSD is in progress, and all temporary changes are restored. The ledger, its history and the \
+             Ceph user {USER} remain. To delete them:\n  {delete}"
+        );
+    }
     format!(
-        "no OSD is in progress, and {restored}. The ledger, its history and the Ceph user {USER} remain. To delete \
-         them:\n  {}\n  ceph auth rm {USER}",
-        delete_history(namespace)
+        "no OSD is in progress, and all temporary changes are restored except: {}. The ledger, its history and the \
+         Ceph user {USER} remain. To delete them:\n  {delete}",
+        stays.join(", ")
     )
 }
 

@@ -20,6 +20,7 @@ mod removal;
 mod rook;
 mod space;
 mod stop;
+mod stopped_by;
 mod surroundings;
 mod words;
 
@@ -40,7 +41,7 @@ pub use node::{node_answers, of_node};
 pub use own::{Own, passes_by_itself};
 pub use precondition::precondition;
 pub use pvc::same_pvc;
-pub use reason::{Reason, StoppedBy};
+pub use reason::Reason;
 pub use removal::{
     before_any_removal, before_drop_weight, before_last_stop, before_last_wipe, can_begin, fits_place,
     removable, removed_together, weights_not_reset,
@@ -54,5 +55,6 @@ pub use stop::{
     admitted, after_stop, around_any_stop, before_any_restart, before_any_stop, before_restart, before_stop,
     before_this_stop, data_before_stop,
 };
+pub use stopped_by::StoppedBy;
 pub use surroundings::{flags, flags_of, may_come_up, not_ambiguous, one_deployment};
 pub use words::{first_names, names, retries};

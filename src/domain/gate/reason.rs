@@ -6,20 +6,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::stopped_by::StoppedBy;
 use crate::domain::approval::PlanHash;
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::windows::Windows;
-
-/// Way in which Rook's operator can be stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StoppedBy {
-    /// By the run, with `--scale-operator`, or by a person.
-    Flag,
-    /// By a person: `--scale-operator` is for OSDs that are migrated or removed.
-    Person,
-    /// By a person: the run has scaled it to 0, and another client has scaled it up again.
-    PersonAgain,
-}
 
 /// Reason why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]

@@ -121,9 +121,10 @@ pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen
 /// Returns the gate before any OSD is restarted as it is.
 ///
 /// The rollout of every Deployment must be complete: right after a change of its Deployment an OSD is still
-/// up, and its PGs are still clean. That of an OSD that is down and out never is, and no data is on it.
+/// up, and its PGs are still clean. That of an OSD that is down and out, or purged, never is, and it has no
+/// data.
 pub fn before_any_restart(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_none_or(|slot| !slot.is_down_and_out());
+    let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_some_and(|slot| !slot.is_down_and_out());
     let rolling = seen.kube.daemons.iter().find(|(osd, daemon)| !daemon.rolled_out && may_serve(osd));
     first_not_open([
         rook::is_away_by_hand(seen),

@@ -198,6 +198,12 @@ impl fmt::Display for Reason {
                  taints. Scale it down meanwhile: {}",
                 scale_operator(name, 0)
             ),
+            Self::OperatorRuns { name, stopped_by: StoppedBy::PersonBeforeEdit, ends: false } => write!(
+                f,
+                "Rook's operator {name} is running and supports no fence. Scale it down before you edit the CephCluster, \
+                 and up again when all OSDs are as declared: {}",
+                scale_operator(name, 0)
+            ),
             Self::OperatorRuns { name, stopped_by: StoppedBy::PersonAgain, ends: false } => write!(
                 f,
                 "this run scaled Rook's operator {name} to 0, and another client scaled it up again. Find that client \

@@ -292,11 +292,11 @@ impl fmt::Display for Wait {
                 "{osd}: the process of a node agent whose Job has ended is still running on node {node} ({why}). Find it on \
                  that node: pgrep -af 'osd-migrate node agent|ceph-volume'"
             ),
-            Self::AgentRests { osd, failures, why, until } => write!(
-                f,
-                "{osd}: its node agent failed {failures} times, the last time: {why}. The next attempt starts at {}",
-                until.format("%H:%M:%SZ")
-            ),
+            Self::AgentRests { osd, failures, why, until } => {
+                let times = if *failures == 1 { "once" } else { &format!("{failures} times, the last time") };
+                let until = until.format("%H:%M:%SZ");
+                write!(f, "{osd}: its node agent failed {times}: {why}. The next attempt starts at {until}")
+            }
             Self::AgentNodeLost { osd, node } => write!(
                 f,
                 "{osd} is stopped, and its agents run on node {node} only, which is not Ready or no longer exists: \

@@ -10,6 +10,7 @@
 //! | `order`, `candidates`, `next_osd`, `batch` | the next OSD to migrate, and one more in parallel |
 //! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
+//! | `delayed` | OSDs that their own state delays |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
 //! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
@@ -25,6 +26,7 @@ mod batch;
 mod candidates;
 mod crash_loop;
 mod database;
+mod delayed;
 mod directory;
 mod directory_disk;
 mod disks;

@@ -8,13 +8,13 @@ use super::end::{end, waiting};
 use super::existing_osd::{self, Candidate, Way};
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::stay_unclean;
-use super::rest::{Rest, until_skipped};
+use super::rest::Rest;
 use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::RefusedStep;
-use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
+use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
 use crate::domain::policy::Empty;
@@ -33,7 +33,7 @@ struct Pass<'a> {
     own: Own<'a>,
     /// Gate that applies to every OSD.
     all: Gate,
-    summary: &'a mut Summary,
+    rest: &'a mut Rest,
     skipped: Vec<Skipped>,
     /// First inventory of a node's disks that an OSD waits for.
     inventory: Option<Next>,
@@ -52,15 +52,14 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     }
     let own = Own::of(&gate::accepted(view), view.seen);
     let all = for_all(&own, view);
-    let summary = &mut rest.summary;
-    let mut pass = Pass { view, own, all, summary, skipped: Vec::new(), inventory: None };
+    let mut pass = Pass { view, own, all, rest, skipped: Vec::new(), inventory: None };
     for (osd, class) in found {
         let Some(candidate) = Candidate::of(osd, class, &pass.own, view) else { continue };
         if let Some(next) = pass.one(candidate) {
             return Some(next);
         }
     }
-    pass.rest()
+    pass.end()
 }
 
 impl Pass<'_> {
@@ -70,12 +69,12 @@ impl Pass<'_> {
         if let Some(reason) = self.own.never(osd).filter(|_| !candidate.empties) {
             match self.emptied_externally(osd) {
                 Some(reason) => self.skipped.push(Skipped { osd, reason }),
-                None => self.summary.refused.push((osd, reason.to_string())),
+                None => self.rest.summary.refused.push((osd, reason.to_string())),
             }
             return None;
         }
         if let Some(reason) = changed(osd, self.view) {
-            self.summary.refused.push((osd, reason.to_string()));
+            self.rest.summary.refused.push((osd, reason.to_string()));
             return None;
         }
         let own = self.own.gate(osd, &candidate.node);
@@ -98,12 +97,12 @@ impl Pass<'_> {
             }
             (Gate::Open, Gate::Open) => self.begin(candidate),
             (Gate::Open, Gate::Shut(reason)) if reason.is_permanent() => {
-                self.summary.refused.push((osd, reason.to_string()));
+                self.rest.summary.refused.push((osd, reason.to_string()));
                 None
             }
             (Gate::Open, Gate::Shut(Reason::NotClean { .. })) if stay_unclean(self.view) => {
-                let quarantined = std::mem::take(&mut self.summary.quarantined);
-                Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
+                let quarantined = std::mem::take(&mut self.rest.summary.quarantined);
+                Some(end(self.view, Next::Halt(Halt::Quarantined { quarantined })))
             }
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => Some(self.wait_for_all(osd, &gate)),
         }
@@ -142,7 +141,7 @@ impl Pass<'_> {
         let run = &self.view.policy.run;
         if self.view.ledger.refused(osd, run).is_some() {
             let reason = Reason::CannotBeEmptied { osd, why };
-            self.summary.refused.push((osd, reason.to_string()));
+            self.rest.summary.refused.push((osd, reason.to_string()));
             return None;
         }
         let mut ledger = self.view.ledger.clone();
@@ -154,7 +153,7 @@ impl Pass<'_> {
     fn begin(&mut self, candidate: Candidate) -> Option<Next> {
         let (osd, view, ledger) = (candidate.osd, self.view, self.view.ledger);
         if let Some(why) = ledger.full_of_quarantined() {
-            self.summary.refused.push((osd, why));
+            self.rest.summary.refused.push((osd, why));
             return None;
         }
         if !ledger.has_place() {
@@ -176,7 +175,7 @@ impl Pass<'_> {
             }
             Ok(next) => next,
             Err(reason) => {
-                self.summary.refused.push((osd, reason.to_string()));
+                self.rest.summary.refused.push((osd, reason.to_string()));
                 None
             }
         }
@@ -199,18 +198,15 @@ impl Pass<'_> {
 
     /// Ends the pass without a candidate.
     ///
-    /// OSDs delayed by their own state are waited for, up to a limit. Then the run ends without them.
-    fn rest(mut self) -> Option<Next> {
-        if let Some(job) = self.inventory.take() {
-            return Some(job);
+    /// OSDs that their own state delays are waited for when nothing else is left (`delayed`).
+    fn end(self) -> Option<Next> {
+        if self.inventory.is_some() {
+            return self.inventory;
         }
-        let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.view.seen);
-        if self.skipped.iter().any(passes)
-            && let Some(next) = until_skipped(self.wait(), self.view)
-        {
-            return Some(next);
-        }
-        self.summary.skipped.extend(self.skipped.iter().map(|one| (one.osd, one.reason.to_string())));
+        let delayed = self.skipped.iter().find(|one| gate::passes_by_itself(&one.reason, self.view.seen));
+        self.rest.delayed = self.rest.delayed.take().or(delayed.map(|one| (one.osd, one.reason.clone())));
+        let skipped = self.skipped.iter().map(|one| (one.osd, one.reason.to_string()));
+        self.rest.summary.skipped.extend(skipped);
         None
     }
 
@@ -220,9 +216,5 @@ impl Pass<'_> {
             Some(Skipped { osd, reason }) => Next::Wait(Wait::Gate { osd: *osd, reason: reason.clone() }),
             None => Next::Wait(Wait::FreshView),
         }
-    }
-
-    fn end(&self, last: Next) -> Next {
-        end(self.view, last)
     }
 }

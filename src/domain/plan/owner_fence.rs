@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::rest::Rest;
-use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::gate::{self, Gate, Reason, StoppedBy};
 use crate::domain::ledger::Record;
 use crate::domain::next::{FenceOutcome, Next, Summary, Wait};
 use crate::domain::osd::OsdId;
@@ -56,6 +56,10 @@ fn begin(view: View<'_>) -> Next {
         }
         Gate::Shut(reason @ Reason::OperatorRuns { ends: true, .. }) => {
             return Next::Wait(Wait::Fence { reason });
+        }
+        Gate::Shut(Reason::OperatorRuns { name, ends, .. }) => {
+            let stopped_by = StoppedBy::PersonBeforeEdit;
+            return ended(FenceOutcome::Refused { reason: Reason::OperatorRuns { name, stopped_by, ends } });
         }
         Gate::Shut(reason) | Gate::Unknown(reason) => return ended(FenceOutcome::Refused { reason }),
     }

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::existing_osd::{self, Candidate, Way};
-use super::nodes;
 use super::rest::{Rest, until_skipped};
 use super::unrequested;
 use crate::domain::classify;
@@ -116,31 +115,6 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
         }
     }
     None
-}
-
-/// Waits for removals when no OSD is left to migrate.
-///
-/// A removal that its OSD's own state delays does not hold up new OSDs: they may be what its data lacks.
-pub(super) fn that_wait(view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    let delayed = if nodes::are_next(view) { None } else { rest.delayed.take() };
-    rest.removal.take().or_else(|| waiting_for(delayed?, view))
-}
-
-/// Waits for removals that the state of their OSDs delays when nothing else is left to do.
-pub(super) fn that_are_delayed(view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    waiting_for(rest.delayed.take()?, view)
-}
-
-/// Waits for an OSD that its own state delays, up to a limit, as for those to migrate; `None` if the run ends
-/// without it.
-///
-/// While the run is held, the time does not count, and the wait names what holds it.
-fn waiting_for((osd, reason): (OsdId, Reason), view: View<'_>) -> Option<Next> {
-    let wait = |reason| Next::Wait(Wait::Gate { osd, reason });
-    match gate::held(view) {
-        Gate::Open => until_skipped(wait(reason), view),
-        Gate::Shut(held) | Gate::Unknown(held) => Some(wait(held)),
-    }
 }
 
 /// Returns the next OSD about whose removal Ceph is asked, with those that leave together with it.

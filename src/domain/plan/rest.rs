@@ -14,7 +14,8 @@ pub(super) struct Rest {
     pub(super) wait: Option<Next>,
     /// First wait of a removal, which does not keep migrations from beginning.
     pub(super) removal: Option<Next>,
-    /// First removal that the state of its OSD delays, and the reason, which may disappear without help.
+    /// First OSD to remove or to migrate that its own state delays, and the reason, which may disappear
+    /// without help.
     pub(super) delayed: Option<(OsdId, Reason)>,
     /// Report at the end of the run.
     pub(super) summary: Summary,

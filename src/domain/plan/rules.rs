@@ -2,7 +2,7 @@
 
 use super::rest::Rest;
 use super::{
-    crash_loop, end, in_progress, lost_ledger, new_on_pvc, next_osd, nodes, orphans, owner_fence,
+    crash_loop, delayed, end, in_progress, lost_ledger, new_on_pvc, next_osd, nodes, orphans, owner_fence,
     quarantined, removals, tolerate,
 };
 use crate::domain::ledger::Ledger;
@@ -35,10 +35,7 @@ pub const RULES: [Rule; 22] = [
     Rule { name: "failure limit", decide: end::failure_limit },
     Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
-    Rule {
-        name: "removals that wait",
-        decide: |view, rest| Some(end::waiting(view, removals::that_wait(view, rest)?)),
-    },
+    Rule { name: "waits before new OSDs", decide: delayed::before_new },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },
     Rule { name: "new OSDs unconfirmed", decide: nodes::unconfirmed },
@@ -46,10 +43,7 @@ pub const RULES: [Rule; 22] = [
     Rule { name: "restarts for taints", decide: tolerate::next },
     Rule { name: "new OSDs", decide: nodes::next },
     Rule { name: "new OSDs on PVCs", decide: new_on_pvc::next },
-    Rule {
-        name: "delayed removals",
-        decide: |view, rest| Some(end::waiting(view, removals::that_are_delayed(view, rest)?)),
-    },
+    Rule { name: "delayed OSDs", decide: delayed::last },
     Rule { name: "finish", decide: |view, rest| Some(end::finish_run(view, rest)) },
 ];
 

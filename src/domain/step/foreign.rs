@@ -1,10 +1,10 @@
 //! Foreign objects that osd-migrate did not create: inspected again, then the OSD is quarantined.
 
 use super::Step;
-use crate::domain::inspection::NodeTask;
+use crate::domain::inspection::{Content, NodeTask};
 use crate::domain::next::Next;
 use crate::domain::observation::{Daemon, SlotState};
-use crate::domain::osd::OsdFsid;
+use crate::domain::osd::{OsdFsid, OsdId};
 use crate::domain::phase::{self, DiskFact, SlotFact};
 
 impl Step<'_> {
@@ -33,7 +33,25 @@ impl Step<'_> {
         if is_the_device && self.facts.directory && self.facts.slot == SlotFact::Destroyed {
             return self.disk_is_taken();
         }
-        self.quarantine(self.foreign())
+        let why = self.lost_disk().unwrap_or_else(|| self.foreign());
+        self.quarantine(why)
+    }
+
+    /// Describes a disk that no agent finds on its node any more.
+    ///
+    /// Returns `None` if one was found, or if the id was given to another OSD.
+    fn lost_disk(&self) -> Option<String> {
+        let report = phase::last_inspection(self.record, self.view.seen)?;
+        let Content::NotFound { inspected } = &report.inspection.as_ref()?.content else { return None };
+        let (OsdId(id), node) = (self.record.osd, &self.record.node);
+        let is_on_disk = self.record.pvcs.is_none() && self.facts.slot != SlotFact::Other;
+        is_on_disk.then(|| {
+            format!(
+                "its disk was not found on node {node}: {inspected}. If the disk is intact, put it back, then: \
+                 osd-migrate -n NAMESPACE retry osd.{id}. If it is dead, remove the OSD: osd-migrate -n NAMESPACE \
+                 remove osd.{id}"
+            )
+        })
     }
 
     /// Returns whether the device does not contain the OSD, or its directory does not, if it is in one.

@@ -33,7 +33,7 @@ fn osd_that_is_out_and_empty_needs_no_space() {
 }
 
 #[test]
-fn rollout_of_an_osd_that_is_down_and_out_is_not_waited_for() {
+fn rollout_of_an_osd_that_has_no_data_is_not_waited_for() {
     let rolling = |up, is_in| {
         let mut world = World::new();
         world.daemon(OsdId(4)).rolled_out = false;
@@ -43,6 +43,12 @@ fn rollout_of_an_osd_that_is_down_and_out_is_not_waited_for() {
     };
     assert!(rolling(true, true) && rolling(true, false));
     assert!(!rolling(false, false));
+    // Its Deployment was left behind.
+    let mut purged = World::new();
+    purged.daemon(OsdId(4)).rolled_out = false;
+    purged.seen.ceph.slots.remove(&OsdId(4));
+    let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &purged.seen);
+    assert!(!matches!(gate, Gate::Unknown(Reason::RolloutInProgress { .. })), "{gate:?}");
 }
 
 // ---- clean

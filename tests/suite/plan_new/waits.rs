@@ -1,4 +1,4 @@
-//! What new OSDs wait for: an OSD that its own state blocks holds them up once at most.
+//! An OSD that its own state delays holds up no new OSDs.
 
 use osd_migrate::domain::removal::DiskAfter;
 
@@ -21,13 +21,13 @@ fn delayed_removal_holds_up_no_new_osd() {
     let mut run = Run::of(example::one_more());
     run.world.add_disk("disk-later", "h1", 6 << 30);
     run.policy.removals = true;
-    run.world.kube.nodes.get_mut(&NodeName("h2".to_owned())).unwrap().cordoned = true;
+    run.world.kube.nodes.get_mut(&NodeName("h2".to_owned())).unwrap().ready = false;
     run.world.request_removal(OsdId(1), DiskAfter::Wipe);
-    assert_eq!(up_at_each_wait(run), [5], "it is waited for once, after both new OSDs");
+    assert_eq!(up_at_each_wait(run), [5], "once, after both new OSDs");
 }
 
 #[test]
-fn blocked_migration_is_waited_for_once_before_new_osds() {
+fn delayed_migration_holds_up_no_new_osd() {
     let mut run = Run::of(example::a_cordoned_node());
     run.policy.select = BTreeSet::new();
     run.world.kube.declaration.storage.all_nodes = true;
@@ -35,5 +35,5 @@ fn blocked_migration_is_waited_for_once_before_new_osds() {
     for name in ["disk-new", "disk-later"] {
         run.world.add_disk(name, "h4", 6 << 30);
     }
-    assert_eq!(up_at_each_wait(run), [4]);
+    assert_eq!(up_at_each_wait(run), [6]);
 }

@@ -90,6 +90,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         operator_runs(StoppedBy::Flag, false),
         operator_runs(StoppedBy::PersonAgain, false),
         operator_runs(StoppedBy::Person, false),
+        operator_runs(StoppedBy::PersonBeforeEdit, false),
         operator_runs(StoppedBy::Flag, true),
         Reason::OperatorNotFound { checked: noon() },
         Reason::FenceNotAcknowledged { name: text("rook-ceph/rook-ceph-operator") },
