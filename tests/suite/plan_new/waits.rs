@@ -16,24 +16,28 @@ fn up_at_each_wait(mut run: Run) -> Vec<usize> {
     }
 }
 
+/// Adds two available disks to a host.
+fn add_disks(run: &mut Run, host: &str) {
+    run.world.kube.declaration.storage.all_nodes = true;
+    run.world.kube.declaration.storage.selection.all = Some(true);
+    for name in ["disk-new", "disk-later"] {
+        run.world.add_disk(name, host, 6 << 30);
+    }
+}
+
 #[test]
 fn delayed_removal_holds_up_no_new_osd() {
-    let mut run = Run::of(example::one_more());
-    run.world.add_disk("disk-later", "h1", 6 << 30);
+    let mut run = Run::of(example::out_for(120));
+    add_disks(&mut run, "h2");
     run.policy.removals = true;
-    run.world.kube.nodes.get_mut(&NodeName("h2".to_owned())).unwrap().ready = false;
-    run.world.request_removal(OsdId(1), DiskAfter::Wipe);
+    run.world.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false;
+    run.world.request_removal(OsdId(0), DiskAfter::Leave);
     assert_eq!(up_at_each_wait(run), [5], "once, after both new OSDs");
 }
 
 #[test]
 fn delayed_migration_holds_up_no_new_osd() {
     let mut run = Run::of(example::a_cordoned_node());
-    run.policy.select = BTreeSet::new();
-    run.world.kube.declaration.storage.all_nodes = true;
-    run.world.kube.declaration.storage.selection.all = Some(true);
-    for name in ["disk-new", "disk-later"] {
-        run.world.add_disk(name, "h4", 6 << 30);
-    }
+    add_disks(&mut run, "h4");
     assert_eq!(up_at_each_wait(run), [6]);
 }
