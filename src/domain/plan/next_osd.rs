@@ -198,7 +198,7 @@ impl Pass<'_> {
 
     /// Ends the pass without a candidate.
     ///
-    /// OSDs that their own state delays are waited for when nothing else is left (`delayed`).
+    /// OSDs that their own state delays are waited for next (`delayed`).
     fn end(self) -> Option<Next> {
         if self.inventory.is_some() {
             return self.inventory;

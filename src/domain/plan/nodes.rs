@@ -120,21 +120,12 @@ pub(super) fn wind_up(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     Some(complete_all(view, &Processed::default()).unwrap_or_else(finished))
 }
 
-/// Returns whether new OSDs may follow in this run: the three ends above them do not apply.
-pub(super) fn are_next(view: View<'_>) -> bool {
-    view.policy.makes_new() && view.is_confirmed() && !are_left_to_rook(view)
-}
-
-fn are_left_to_rook(view: View<'_>) -> bool {
-    view.seen.kube.running_operator().is_some() && !view.policy.only_new
-}
-
 /// Winds up a run while Rook's operator is running: leaves the current node's disks to Rook and reports that.
 ///
 /// Rook creates OSDs on available disks itself, and two writers on one disk are one too many. With `only_new`
 /// the user wants osd-migrate to create them.
 pub(super) fn leave_to_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    if !are_left_to_rook(view) {
+    if view.seen.kube.running_operator().is_none() || view.policy.only_new {
         return None;
     }
     let problem = "Rook's operator is running, so its available disks are left to Rook".to_owned();

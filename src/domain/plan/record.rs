@@ -83,8 +83,12 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         closing: false,
         quarantine: None,
     };
+    let is_new = matches!(record.strategy, Strategy::New { .. });
     let mut ledger = view.ledger.with(record);
-    ledger.run.serial = serial;
-    (ledger.run.skipping, ledger.run.waiting_for_node) = (None, None);
+    (ledger.run.serial, ledger.run.waiting_for_node) = (serial, None);
+    if !is_new {
+        // New OSDs come after OSDs that were waited for in vain: these are not waited for once more.
+        ledger.run.skipping = None;
+    }
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
 }

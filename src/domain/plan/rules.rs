@@ -22,7 +22,7 @@ pub struct Rule {
 }
 
 /// Rules in their order.
-pub const RULES: [Rule; 22] = [
+pub const RULES: [Rule; 21] = [
     Rule { name: "ledger intact", decide: |view, _| lost_ledger::halt(view) },
     Rule { name: "owner's fence", decide: owner_fence::next },
     Rule { name: "flags of quarantined OSDs", decide: |view, _| quarantined::restore_flags(view) },
@@ -35,7 +35,7 @@ pub const RULES: [Rule; 22] = [
     Rule { name: "failure limit", decide: end::failure_limit },
     Rule { name: "removals", decide: removals::next },
     Rule { name: "next OSD", decide: next_osd::next },
-    Rule { name: "waits before new OSDs", decide: delayed::before_new },
+    Rule { name: "delayed OSDs", decide: delayed::next },
     Rule { name: "fence and Rook's operator", decide: end::restore_rook },
     Rule { name: "no new OSDs", decide: nodes::wind_up },
     Rule { name: "new OSDs unconfirmed", decide: nodes::unconfirmed },
@@ -43,7 +43,6 @@ pub const RULES: [Rule; 22] = [
     Rule { name: "restarts for taints", decide: tolerate::next },
     Rule { name: "new OSDs", decide: nodes::next },
     Rule { name: "new OSDs on PVCs", decide: new_on_pvc::next },
-    Rule { name: "delayed OSDs", decide: delayed::last },
     Rule { name: "finish", decide: |view, rest| Some(end::finish_run(view, rest)) },
 ];
 
