@@ -283,6 +283,10 @@ fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     for skipping in [&mut run.skipping, &mut run.waiting_for_node].into_iter().flatten() {
         skipping.since = passed(now, skipping.since);
     }
+    if let Some(wait) = &mut run.fence_wait {
+        wait.since = passed(wait.removed_at.unwrap_or(now), wait.since);
+        wait.removed_at = wait.removed_at.map(|_| DateTime::UNIX_EPOCH);
+    }
     if let Some(tried) = &mut run.tried {
         tried.kinds.values_mut().for_each(|at| *at = passed(now, *at));
     }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod emptying;
+mod fence_wait;
 mod left_pvcs;
 mod nodes;
 mod record;
@@ -12,6 +13,7 @@ mod stored;
 mod whole;
 
 pub use emptying::Emptying;
+pub use fence_wait::FenceWait;
 pub use left_pvcs::{LeftPvc, LeftPvcs};
 pub use nodes::{NodeStatus, NodeWork};
 pub use record::{Attempt, LostUpmaps, Quarantine, Record, Strategy};

@@ -15,6 +15,11 @@ const WITH_TEXT: usize = 100;
 /// Maximum characters of a refusal that are saved.
 const TEXT: usize = 300;
 
+/// OSDs given up for a fence that Rook does not acknowledge, after which no other OSD is tried.
+///
+/// Each of them takes minutes, and a cluster has thousands.
+const MAX_UNFENCED: u32 = 3;
+
 /// Step that was refused for an OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +64,14 @@ pub struct Refusals {
     /// versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rook_hangs: bool,
+    /// Number of OSDs refused for that since Rook acknowledged a fence. Missing in data of earlier versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfenced: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Refusals {
@@ -66,12 +79,23 @@ impl Refusals {
     ///
     /// `known` are the earlier refusals of the same run.
     pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, step: RefusedStep, why: &str) -> Self {
-        let none = || Self { job: job.to_owned(), osds: BTreeMap::new(), rook_hangs: false };
+        let none = || Self { job: job.to_owned(), osds: BTreeMap::new(), rook_hangs: false, unfenced: 0 };
         let mut refusals = known.unwrap_or_else(none);
-        refusals.rook_hangs |= step == RefusedStep::Fence;
+        if step == RefusedStep::Fence {
+            refusals.rook_hangs = true;
+            refusals.unfenced += 1;
+        }
         let length = if refusals.osds.len() < WITH_TEXT { TEXT } else { 0 };
         refusals.osds.insert(osd, Refused { step, why: why.chars().take(length).collect() });
         refusals
+    }
+
+    /// Returns whether the run begins on no OSD, because Rook would not acknowledge the fence.
+    ///
+    /// Data that was moved away for the stop would have to move back, so one OSD that was given up is enough
+    /// if data moves.
+    pub fn expects_no_fence(&self, moves_data: bool) -> bool {
+        self.rook_hangs && (moves_data || self.unfenced >= MAX_UNFENCED)
     }
 }
 

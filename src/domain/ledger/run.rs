@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LeftPvcs, Refusals};
+use super::{FenceWait, LeftPvcs, Refusals};
 use crate::domain::osd::OsdId;
 use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
@@ -56,6 +56,9 @@ pub struct Run {
     /// starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for_node: Option<Skipping>,
+    /// Time that Rook has had to acknowledge the fences of a Job. None once it has acknowledged one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence_wait: Option<FenceWait>,
     /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,
@@ -198,6 +201,26 @@ pub struct Progress {
 }
 
 impl Run {
+    /// Notes that a fence is set, or about to be set, that Rook has yet to acknowledge.
+    pub fn note_fence(&mut self, job: &str, at: DateTime<Utc>) {
+        self.fence_wait = Some(FenceWait::noted(self.fence_wait.take(), job, at));
+    }
+
+    /// Notes that the fence is removed: Rook has nothing to acknowledge from now on.
+    pub fn note_unfenced(&mut self, at: DateTime<Utc>) {
+        if let Some(wait) = &mut self.fence_wait {
+            wait.note_removed(at);
+        }
+    }
+
+    /// Notes that Rook has acknowledged a fence, or that it need not do so any more.
+    pub fn forget_that_rook_hangs(&mut self) {
+        self.fence_wait = None;
+        if let Some(refusals) = &mut self.refusals {
+            (refusals.rook_hangs, refusals.unfenced) = (false, 0);
+        }
+    }
+
     /// Returns whether osd-migrate changed something in the cluster that it has to restore.
     pub fn restores(&self) -> bool {
         let is_rook_changed = self.fence.is_some() || self.operator.is_some() || self.pdb.is_some();

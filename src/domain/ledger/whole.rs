@@ -128,8 +128,11 @@ impl Ledger {
 
     /// Notes that this run does not start the OSD again.
     ///
-    /// Discards the notes of another run.
+    /// Discards the notes of another run. The time that Rook has for the fence of the next OSD begins again.
     pub fn note_refusal(&mut self, osd: OsdId, job: &str, step: RefusedStep, why: &str) {
+        if step == RefusedStep::Fence {
+            self.run.fence_wait = None;
+        }
         let known = self.run.refusals.take().filter(|known| known.job == job);
         self.run.refusals = Some(Refusals::noted(known, osd, job, step, why));
     }

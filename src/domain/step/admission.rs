@@ -158,7 +158,7 @@ impl Step<'_> {
         {
             return self.not_admitted(why);
         }
-        self.withdraw()
+        self.withdraw_unfenced().unwrap_or_else(|| self.withdraw())
     }
 
     fn not_admitted(&self, why: &str) -> Next {

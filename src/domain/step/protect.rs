@@ -1,6 +1,6 @@
 //! Fence and flags while an OSD is down: set before each act, and again if another client removes them.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Step;
 use crate::domain::act::Act;
@@ -38,31 +38,66 @@ impl Step<'_> {
     pub(super) fn unless_rook_hangs(&self, next: Next) -> Next {
         let Next::Wait(Wait::Gate { reason: reason @ Reason::FenceNotAcknowledged { .. }, .. }) = &next
         else {
-            return next;
+            return self.noting_fence(next);
         };
         let record = self.record;
         let Some(saved_at) = record.stop_intended_at.or(record.blocked_since).and(record.saved_at) else {
-            return self.note_blocked();
+            return self.noting_fence(self.note_blocked());
         };
-        // Rook, too, may have had no time while this process did not run.
-        let since = self.view.policy.at_work_since.map_or(saved_at, |began| began.max(saved_at));
-        let job = &self.view.policy.run;
-        let known = self.view.ledger.run.refusals.as_ref().filter(|known| known.job == *job);
-        let hung = known.is_some_and(|known| known.rook_hangs);
-        let limit = TimeDelta::minutes(if hung { STILL_HANGS_MINUTES } else { ACKNOWLEDGED_MINUTES });
-        if self.view.seen.at - since < limit {
+        if !self.is_fence_late(self.fence_wait_since().unwrap_or(saved_at)) {
             return next;
         }
         match &record.empty {
-            Some(_) if self.has_waited_empty() => self.not_emptied(&reason.to_string()),
+            Some(_) if self.has_waited_empty() => {
+                self.noting_unfenced(self.not_emptied(&reason.to_string()), reason)
+            }
             Some(_) => next,
-            None => self.not_fenced(reason),
+            None => self.noting_unfenced(self.withdraw(), reason),
         }
     }
 
-    fn not_fenced(&self, reason: &Reason) -> Next {
-        let next = self.withdraw();
-        let Next::Save { mut ledger, osd, why: why @ Saving::Withdrawn } = next else { return next };
+    /// Withdraws a record that a gate blocks, and gives up its OSD for this run, if Rook has not acknowledged
+    /// the fence in time; `None` if it has more time.
+    ///
+    /// PGs that are not clean for some minutes after each intent must not make the run try for ever.
+    pub(super) fn withdraw_unfenced(&self) -> Option<Next> {
+        let reason = fence::unacknowledged(self.view)?;
+        let is_late = self.is_fence_late(self.fence_wait_since()?);
+        is_late.then(|| self.noting_unfenced(self.withdraw(), &reason))
+    }
+
+    /// Returns since when Rook has had time for a fence of this run, as far as that is noted.
+    fn fence_wait_since(&self) -> Option<DateTime<Utc>> {
+        let wait = self.view.ledger.run.fence_wait.as_ref();
+        wait.filter(|wait| wait.job == self.view.policy.run).map(|wait| wait.since)
+    }
+
+    fn is_fence_late(&self, since: DateTime<Utc>) -> bool {
+        // Rook, too, may have had no time while this process did not run.
+        let since = self.view.policy.at_work_since.map_or(since, |began| began.max(since));
+        let refusals = self.view.ledger.run.refusals.as_ref();
+        let hung = refusals.is_some_and(|known| known.job == self.view.policy.run && known.rook_hangs);
+        let limit = TimeDelta::minutes(if hung { STILL_HANGS_MINUTES } else { ACKNOWLEDGED_MINUTES });
+        self.view.seen.at - since >= limit
+    }
+
+    /// Notes with a save before the stop that a fence is set that Rook has yet to acknowledge.
+    ///
+    /// It may be of another Job, or of the owner.
+    fn noting_fence(&self, next: Next) -> Next {
+        let Next::Save { mut ledger, osd, why } = next else { return next };
+        if fence::unacknowledged(self.view).is_some() {
+            ledger.run.note_fence(&self.view.policy.run, self.view.seen.at);
+        }
+        Next::Save { ledger, osd, why }
+    }
+
+    /// Notes with a save that gives up the OSD that Rook has not acknowledged the fence.
+    fn noting_unfenced(&self, next: Next, reason: &Reason) -> Next {
+        let Next::Save { mut ledger, osd, why: why @ (Saving::Withdrawn | Saving::NotEmptied { .. }) } = next
+        else {
+            return next;
+        };
         ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Fence, &reason.to_string());
         Next::Save { ledger, osd, why }
     }

@@ -13,7 +13,12 @@ impl Step<'_> {
         let mut record = self.record.clone();
         change(&mut record);
         record.note_milestone(why.code(), self.view.seen.at);
-        Next::Save { ledger: self.view.ledger.with(record), osd: Some(self.record.osd), why }
+        let mut ledger = self.view.ledger.with(record);
+        // Scaled up again, Rook may work.
+        if self.view.seen.kube.fenceable_operator().is_none() {
+            ledger.run.forget_that_rook_hangs();
+        }
+        Next::Save { ledger, osd: Some(self.record.osd), why }
     }
 
     pub(super) fn quarantine(&self, why: String) -> Next {

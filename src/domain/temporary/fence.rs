@@ -42,6 +42,9 @@ impl NeededFor<'_> {
                 ledger.run.fence = Some(value.to_owned());
                 (ledger.run.fence_after, ledger.run.fence_acknowledged) =
                     (view.seen.kube.cluster_revision(), false);
+                if view.seen.kube.fenceable_operator().is_some() {
+                    ledger.run.note_fence(&view.policy.run, view.seen.at);
+                }
                 Some(Next::Save { ledger, osd: self.osd(), why: Saving::Fence })
             }
             None => Some(self.set(value)),
@@ -58,9 +61,7 @@ impl NeededFor<'_> {
             gate::Fenced::Acknowledged => {
                 let mut ledger = view.ledger.clone();
                 ledger.run.fence_acknowledged = true;
-                if let Some(refusals) = &mut ledger.run.refusals {
-                    refusals.rook_hangs = false;
-                }
+                ledger.run.forget_that_rook_hangs();
                 Some(Next::Save { ledger, osd: self.osd(), why: Saving::FenceAcknowledged })
             }
             gate::Fenced::NotAcknowledged(reason) => Some(self.wait(reason)),
@@ -125,7 +126,17 @@ pub(crate) fn take_down(value: &str, view: View<'_>) -> Next {
     ledger.run.last_fence = ledger.run.fence.take();
     (ledger.run.fence_after, ledger.run.fence_acknowledged) = (None, false);
     ledger.run.fence_order = None;
+    ledger.run.note_unfenced(view.seen.at);
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
+}
+
+/// Returns why the fence that osd-migrate has set is not in force: a running Rook has yet to acknowledge it.
+pub(crate) fn unacknowledged(view: View<'_>) -> Option<Reason> {
+    view.our_fence().filter(|ours| view.seen.kube.fence.as_deref() == Some(*ours))?;
+    match gate::fenced(&view.ledger.run, view.seen) {
+        gate::Fenced::NotAcknowledged(reason) => Some(reason),
+        gate::Fenced::InForce | gate::Fenced::Unmarked | gate::Fenced::Acknowledged => None,
+    }
 }
 
 /// Returns whether a fence of osd-migrate is set.
