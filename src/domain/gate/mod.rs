@@ -48,7 +48,7 @@ pub use removal::{
 };
 pub use rook::{
     Fenced, can_be_fenced, fenced, is_old_status, left_to_rooks_migration, migrates_none, reshaped_by_rook,
-    stays_fenced,
+    rook_answers, stays_fenced,
 };
 pub use space::{enough_space, least_space, room, used_bytes};
 pub use stop::{

@@ -217,3 +217,15 @@ pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
 fn not_acknowledged(operator: &Operator) -> Fenced {
     Fenced::NotAcknowledged(Reason::FenceNotAcknowledged { name: operator.name.clone() })
 }
+
+/// Returns the gate before the run begins on an OSD, or moves its data away for its stop.
+///
+/// It is shut if this run has given up others because Rook acknowledges no fence. An operator that is stopped
+/// or updated meanwhile, so that no fence is needed, opens it.
+pub fn rook_answers(moves_data: bool, view: View<'_>) -> Gate {
+    let refusals = view.ledger.run.refusals.as_ref().filter(|known| known.job == view.policy.run);
+    let is_in_vain = refusals.is_some_and(|known| known.expects_no_fence(moves_data));
+    let operator = view.seen.kube.fenceable_operator().filter(|_| is_in_vain);
+    let reason = |operator: &Operator| Reason::FenceNotAcknowledged { name: operator.name.clone() };
+    operator.map_or(Gate::Open, |operator| Gate::Shut(reason(operator))).guarded()
+}

@@ -58,7 +58,8 @@ impl<'a> Batch<'a> {
         }
         let accepted = Accepted { missing: batch::missing_on(host, view), ..gate::accepted(view) };
         let own = Own::of(&accepted, view.seen);
-        (for_all(&own, view) == Gate::Open).then_some(Self { view, own, others })
+        let all = gate::first_of([gate::rook_answers(false, view), for_all(&own, view)]);
+        (all == Gate::Open).then_some(Self { view, own, others })
     }
 
     /// Returns the OSDs of the host that may be added, as far as the observation shows.

@@ -1,6 +1,7 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
+use super::in_vain;
 use super::order;
 use super::removals;
 use crate::domain::classify::{self, Class, Refusal};
@@ -47,7 +48,7 @@ pub(super) fn asked(view: View<'_>, refused: impl Fn(OsdId) -> bool) -> Vec<OsdI
     let is_open = |osd: &OsdId| {
         own.never(*osd).is_none()
             && !own.is_to_be_emptied(*osd, view.policy.empty)
-            && may_begin(*osd, view)
+            && may_begin(*osd, false, view)
             && view.node_of(*osd).is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
             && !refused(*osd)
     };
@@ -79,14 +80,16 @@ pub fn first_to_be_emptied(own: &Own<'_>, view: View<'_>) -> Option<OsdId> {
 fn to_be_emptied(own: &Own<'_>, view: View<'_>) -> impl Iterator<Item = OsdId> {
     let is_open = move |osd: &OsdId| {
         own.is_to_be_emptied(*osd, view.policy.empty)
-            && may_begin(*osd, view)
+            && may_begin(*osd, true, view)
             && view.node_of(*osd).is_some_and(|node| own.gate(*osd, node) == Gate::Open)
     };
     candidates(view).into_iter().map(|(osd, _)| osd).filter(is_open)
 }
 
-fn may_begin(osd: OsdId, view: View<'_>) -> bool {
-    view.ledger.refused(osd, &view.policy.run).is_none() && changed(osd, view).is_none()
+fn may_begin(osd: OsdId, empties: bool, view: View<'_>) -> bool {
+    view.ledger.refused(osd, &view.policy.run).is_none()
+        && in_vain::stop(osd, empties, view) == Gate::Open
+        && changed(osd, view).is_none()
 }
 
 /// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.

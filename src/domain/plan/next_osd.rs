@@ -6,6 +6,7 @@ use super::approved::changed;
 use super::candidates::{candidates, for_all};
 use super::end::{end, waiting};
 use super::existing_osd::{self, Candidate, Way};
+use super::in_vain;
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::stay_unclean;
 use super::rest::Rest;
@@ -88,7 +89,8 @@ impl Pass<'_> {
             Gate::Open => self.own.gate_asked(osd, &candidate.node),
             Gate::Shut(_) | Gate::Unknown(_) => own,
         };
-        match (gate::first_of([self.refused(osd), own]), self.all.clone()) {
+        let in_vain = in_vain::stop(osd, candidate.empties, self.view);
+        match (gate::first_of([self.refused(osd), in_vain, own]), self.all.clone()) {
             (Gate::Shut(Reason::CannotBeEmptied { why, .. }), _) => self.cannot_be_emptied(osd, why),
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 self.skipped.push(Skipped { osd, reason });

@@ -221,6 +221,7 @@ fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -
         gate::can_begin(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
         refused,
+        super::in_vain::stop(osd, !request.keep_id && view.is_up(osd), view),
         own.gate_of_removal(osd),
     ])
 }

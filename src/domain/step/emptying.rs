@@ -20,7 +20,7 @@ use crate::domain::osd::{OsdId, PgId};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
 use crate::domain::stall;
-use crate::domain::temporary::marked_out;
+use crate::domain::temporary::{drains, marked_out};
 
 /// Minutes without less data on the OSD after which it is given up.
 ///
@@ -79,6 +79,10 @@ impl Step<'_> {
         match gate {
             Gate::Open => {}
             Gate::Shut(Reason::CannotBeEmptied { why, .. }) => return self.not_emptied(&why),
+            // Nothing was changed. Without a record, the OSD holds up no other one meanwhile.
+            Gate::Shut(Reason::FenceNotAcknowledged { .. } | Reason::PdbRejected { .. }) => {
+                return self.withdraw();
+            }
             // Nothing was changed, and waiting does not help.
             Gate::Shut(reason) if self.facts.removal && reason.is_permanent() => {
                 return self.not_emptied(&reason.to_string());
@@ -195,10 +199,19 @@ impl Step<'_> {
         })
     }
 
+    /// Returns the gate that is shut if the OSD could not be stopped once its data is elsewhere.
+    ///
+    /// The data would have to move back.
+    pub(super) fn can_be_stopped_later(&self) -> Gate {
+        let drains = drains::allowed(self.record.osd, self.view.seen);
+        gate::first_of([gate::rook_answers(true, self.view), drains])
+    }
+
     /// Returns the gate before the OSD is marked out, except for the API server's answer.
     pub(super) fn gates_of_emptying(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.view.seen);
         gate::first_of([
+            self.can_be_stopped_later(),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
             gate::before_mark_out(record.osd, &record.node, self.view.our_fence(), accepted, seen),
             gate::enough_space(record, seen),

@@ -27,6 +27,7 @@ impl Step<'_> {
         let (record, seen) = (self.record, self.view.seen);
         let disk = record.removal().map(|removal| removal.disk).unwrap_or_default();
         gate::first_of([
+            self.can_be_stopped_later(),
             gate::removable(record.osd, false, seen),
             gate::fits_place(record.osd, disk, seen),
             self.still_selected(),

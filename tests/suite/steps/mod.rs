@@ -7,6 +7,7 @@ mod destroyed;
 mod drains;
 mod empty_waits;
 mod emptying;
+mod hanging_rook;
 mod operator;
 mod orphans;
 mod owner_fence;
