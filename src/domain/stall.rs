@@ -1,6 +1,6 @@
 //! Cause of a stalled backfill, as far as the observation shows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::gate::{first_names, names, state_text};
 use crate::domain::observation::{Observation, Pg};
@@ -21,11 +21,7 @@ pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
     if let Some(flag) = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag)) {
         return Some(format!("the OSD flag {flag} is set. To unset it: ceph osd unset {flag}"));
     }
-    let is_queued = |pg: &Pg| pg.state.contains("backfill_wait") || pg.state.contains("recovery_wait");
-    if !seen.ceph.pgs.values().any(|pg| is_queued(pg) && osds.iter().any(|osd| pg.is_on(*osd))) {
-        return None;
-    }
-    let (pg, state) = recovered_first(osds, seen)?;
+    let (pg, state) = recovered_first(osds, is_queued, seen)?;
     Some(format!("{RECOVERED_FIRST} {pg} ({state})"))
 }
 
@@ -33,14 +29,47 @@ pub fn held_up(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<String> {
 pub fn waits_for(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
     // Some of the data moves nearly always, and one PG of it is found soon: the others are then not searched.
     let moves = |pg: &Pg| is_at_work(pg) && is_leaving(pg, osds);
-    if seen.ceph.pgs.values().any(moves) { None } else { recovered_first(osds, seen) }
+    if seen.ceph.pgs.values().any(moves) { None } else { recovered_first(osds, |_| true, seen) }
 }
 
-/// Returns a PG that Ceph recovers before data that leaves these OSDs, with its state.
-fn recovered_first(osds: &BTreeSet<OsdId>, seen: &Observation) -> Option<(PgId, String)> {
+/// Returns a PG that Ceph recovers before those of these OSDs that wait, with its state.
+///
+/// Reservations are of single OSDs (`osd_max_backfills`): a PG waits only for PGs that share an OSD with it.
+/// One of those may wait itself and keep a reservation meanwhile, so the OSDs of PGs that wait count as well.
+fn recovered_first(
+    osds: &BTreeSet<OsdId>,
+    waits: impl Fn(&Pg) -> bool,
+    seen: &Observation,
+) -> Option<(PgId, String)> {
+    let pgs = &seen.ceph.pgs;
     let is_first = |pg: &Pg| is_at_work(pg) && !is_leaving(pg, osds);
-    let (id, pg) = seen.ceph.pgs.iter().find(|(_, pg)| is_first(pg))?;
+    // Data that leaves is often all that moves: the others are then not searched.
+    let mut at_work = pgs.iter().filter(|(_, pg)| is_first(pg)).peekable();
+    at_work.peek()?;
+    let theirs = pgs.values().filter(|pg| osds.iter().any(|osd| pg.is_on(*osd)) && waits(pg));
+    let concerned = with_queues(theirs, seen);
+    let (id, pg) = at_work.find(|(_, pg)| pg.up.union(&pg.acting).any(|osd| concerned.contains(osd)))?;
     Some((*id, state_text(pg)))
+}
+
+/// Returns the OSDs of these PGs, and of all PGs that wait for their turn on one of the OSDs returned.
+fn with_queues<'a>(pgs: impl Iterator<Item = &'a Pg>, seen: &'a Observation) -> BTreeSet<OsdId> {
+    let mut queues: BTreeMap<OsdId, Vec<&Pg>> = BTreeMap::new();
+    for pg in seen.ceph.pgs.values().filter(|pg| is_queued(pg)) {
+        pg.up.union(&pg.acting).for_each(|osd| queues.entry(*osd).or_default().push(pg));
+    }
+    let mut found: BTreeSet<OsdId> = pgs.flat_map(|pg| pg.up.union(&pg.acting)).copied().collect();
+    let mut open: Vec<OsdId> = found.iter().copied().collect();
+    while let Some(osd) = open.pop() {
+        for pg in queues.remove(&osd).unwrap_or_default() {
+            open.extend(pg.up.union(&pg.acting).copied().filter(|other| found.insert(*other)));
+        }
+    }
+    found
+}
+
+fn is_queued(pg: &Pg) -> bool {
+    pg.state.contains("backfill_wait") || pg.state.contains("recovery_wait")
 }
 
 fn is_at_work(pg: &Pg) -> bool {

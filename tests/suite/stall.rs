@@ -4,7 +4,7 @@ use osd_migrate::domain::observation::Observation;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::stall;
 
-use crate::support::build::{observation, states};
+use crate::support::build::{observation, pg_id, states};
 
 /// Returns an observation in which one PG finds an OSD too full, with the OSDs that the PG is to get.
 fn too_full() -> (Observation, OsdId, Vec<OsdId>) {
@@ -64,4 +64,25 @@ fn recovery_that_comes_first_is_named_with_its_state() {
     pg.state = states("active+remapped+backfilling");
     assert_eq!(stall::waits_for(&leaving, &seen), None);
     assert_eq!(stall::held_up(&leaving, &seen), Some(text));
+}
+
+/// Checks reservations, which are of single OSDs: PGs of other OSDs keep none that the waiting PG needs.
+#[test]
+fn backfill_of_other_osds_holds_up_no_waiting_pg() {
+    let with = |found: &[(u32, &str)]| {
+        let mut seen = observation();
+        for (n, state) in found {
+            seen.ceph.pgs.get_mut(&pg_id(*n)).unwrap().state = states(state);
+        }
+        stall::held_up(&[OsdId(0)].into(), &seen)
+    };
+    let (waits, moves) = ("active+remapped+backfill_wait", "active+remapped+backfilling");
+    let own = (0, waits);
+    assert_eq!(with(&[own, (7, moves)]), None, "PG 7 is on osd.1, osd.3 and osd.5");
+    let names =
+        |text: Option<String>, n: u32| text.is_some_and(|text| text.contains(&format!("{} (", pg_id(n))));
+    assert!(names(with(&[own, (3, moves), (7, moves)]), 3), "PG 3 is on osd.4, as PG 0 is");
+    // PG 5 waits for PG 7, and may keep a reservation of osd.2 meanwhile.
+    assert!(names(with(&[own, (5, waits), (7, moves)]), 7));
+    assert_eq!(with(&[own, (5, "active+clean"), (7, moves)]), None);
 }
