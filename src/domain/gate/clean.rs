@@ -25,7 +25,10 @@ pub(super) const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait"
 pub(super) const FAULTY: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
 
 /// States of a PG that waits for space on an OSD.
-const LACKS_SPACE: [&str; 2] = ["backfill_toofull", "recovery_toofull"];
+const LACKS_SPACE: [&str; 2] = [BACKFILL_TOO_FULL, "recovery_toofull"];
+
+/// State of a PG that an OSD has no space to be backfilled with.
+const BACKFILL_TOO_FULL: &str = "backfill_toofull";
 
 /// States of a PG with unknown content, or with objects that are known to be unavailable for now.
 const UNSOUND: [&str; 9] = [
@@ -162,6 +165,14 @@ pub fn is_whole(pg: &Pg, ceph: &Ceph) -> bool {
 pub fn lacks_space(pg: &Pg) -> bool {
     let has = |words: &[&str]| pg.state.iter().any(|word| words.contains(&word.as_str()));
     pg.state.contains("active") && has(&LACKS_SPACE) && !has(&UNSOUND)
+}
+
+/// Returns whether a PG has all its replicas, and only waits until an OSD that it moves to has space for it.
+///
+/// The acting OSDs have all its objects meanwhile, as those of any PG that moves.
+pub fn only_lacks_space_to_move(pg: &Pg, ceph: &Ceph) -> bool {
+    let is_too_full = pg.state.contains(BACKFILL_TOO_FULL);
+    is_too_full && is_active_in(pg, &[&HEALTHY, &MOVING, &[BACKFILL_TOO_FULL]]) && has_all_replicas(pg, ceph)
 }
 
 /// Returns whether a PG has all its replicas where they are to be, and is unclean only by what a scrub or

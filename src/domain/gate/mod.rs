@@ -27,7 +27,8 @@ mod words;
 pub use answer::{Gate, first_not_open, first_of};
 pub use begin::{begin, failure_limit, held, is_cancelled};
 pub use clean::{
-    accepted, is_clean, is_clean_state, is_only_faulty, is_whole, lacks_space, state_text, unclean_words,
+    accepted, is_clean, is_clean_state, is_only_faulty, is_whole, lacks_space, only_lacks_space_to_move,
+    state_text, unclean_words,
 };
 pub use data::{
     affected_by_boot, all_known, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums,

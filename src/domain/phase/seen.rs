@@ -314,7 +314,12 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     // A PG that a scrub found faulty has its data on the new OSD, and stays so until a person repairs it. An
     // old directory is kept until then: it may have the better replica.
     let is_faulty = |pg: &Pg| !record.is_in_directory() && gate::is_only_faulty(pg, &seen.ceph);
-    let is_excused = |pg: &Pg| is_short(pg) || is_faulty(pg);
+    // A PG that this OSD serves, and that another OSD has no space for, has all its data here, too.
+    let is_elsewhere = |pg: &Pg| {
+        let is_served = pg.acting.contains(&record.osd) && !record.is_in_directory();
+        is_served && gate::only_lacks_space_to_move(pg, &seen.ceph)
+    };
+    let is_excused = |pg: &Pg| is_short(pg) || is_faulty(pg) || is_elsewhere(pg);
     let moves = record.gets_any_pgs();
     slot.up
         && passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))

@@ -20,6 +20,7 @@ mod removal_waits;
 mod rook;
 mod scrubs;
 mod stopped;
+mod too_full;
 mod up;
 mod upmaps;
 mod ways_back;

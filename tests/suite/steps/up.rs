@@ -149,13 +149,13 @@ fn osd_id_taken_by_a_foreign_osd_quarantines_the_record() {
 
 /// Lifts noin from a daemon that booted under it and is still marked `new`; the mark goes with it, once the
 /// OSD is up.
-fn noin_lifted(world: World) -> World {
+pub(super) fn noin_lifted(world: World) -> World {
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false))
 }
 
 /// Removes the fence, which must be the next act.
-fn unfenced(world: World) -> World {
+pub(super) fn unfenced(world: World) -> World {
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     world.with(|w| w.seen.kube.fence = None).saved("unfenced")
 }
@@ -167,13 +167,6 @@ fn backfilling_osd_is_unfenced_and_waited_for_with_numbers() {
         world.plan(),
         Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes, .. }) if *bytes == 400 << 20
     );
-}
-
-#[test]
-fn osd_is_not_finished_while_a_pg_of_it_lacks_space() {
-    let full = unfenced(noin_lifted(World::booted(OSD))).reported();
-    let full = full.pg_state(0, "active+remapped+backfill_toofull");
-    check!(full.plan(), Next::Wait(Wait::ActiveClean { .. }));
 }
 
 #[test]
