@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::domain::act::{Act, KubeAct};
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::ports::Severity;
@@ -13,7 +14,8 @@ use crate::ports::Severity;
 const PATIENCE: u32 = 100;
 
 /// Consecutive failures for a missing right that was there before, after which a run that has stopped no OSD
-/// ends: one minute.
+/// ends: one minute. As many acts that are denied one after the other end it, although it goes on without
+/// the OSDs.
 ///
 /// An API server that has just started refuses requests until it has read all roles. A run that has stopped
 /// an OSD takes as many failures of observations that a person must fix: an object may be corrected soon.
@@ -21,11 +23,21 @@ pub(crate) const PATIENCE_FOR_A_RIGHT: u32 = 20;
 
 /// Part of an iteration that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// An act, and the OSD that it is for.
     Act(Option<OsdId>),
+    /// An act that starts or restarts this OSD: if it is denied, the run goes on without the OSD.
+    Optional(OsdId),
     /// The Lease, the ledger or the observation.
     View,
+}
+
+impl Part {
+    /// Returns the part of an iteration that this act is.
+    pub(crate) fn of(act: &Act) -> Self {
+        let is_optional = matches!(act, Act::Kube(KubeAct::Adopt(_) | KubeAct::Tolerate { .. }));
+        act.osd().filter(|_| is_optional).map_or(Self::Act(act.osd()), Self::Optional)
+    }
 }
 
 /// OSD that is or may be stopped for its migration.
@@ -87,12 +99,18 @@ impl Failures {
         stopped: Option<&[Stopped]>,
     ) -> bool {
         // An act follows an observation that did not fail.
-        self.count = if part == Part::View { self.count + 1 } else { 0 };
+        self.count = if matches!(part, Part::Act(_)) { 0 } else { self.count + 1 };
         match (severity, stopped) {
             (Severity::Passing, _) => self.count < PATIENCE,
             (Severity::Denied, None) => self.count < PATIENCE_FOR_A_RIGHT,
             (Severity::Denied, Some([])) => {
-                part == Part::View && self.has_succeeded && self.count < PATIENCE_FOR_A_RIGHT
+                // So many denied acts without another one in between lack a right of the whole run.
+                let is_waited_for = match part {
+                    Part::View => self.has_succeeded,
+                    Part::Optional(_) => true,
+                    Part::Act(_) => false,
+                };
+                is_waited_for && self.count < PATIENCE_FOR_A_RIGHT
             }
             (Severity::Denied, Some(_)) => true,
             (Severity::WrongPlace | Severity::NeedsPerson, None) => false,
@@ -106,7 +124,7 @@ impl Failures {
         match part {
             Part::View => self.count < PATIENCE_FOR_A_RIGHT && down.next().is_some(),
             Part::Act(None) => false,
-            Part::Act(Some(osd)) => {
+            Part::Act(Some(osd)) | Part::Optional(osd) => {
                 self.stuck.insert(osd);
                 down.any(|one| !self.stuck.contains(&one.osd))
             }
@@ -184,6 +202,16 @@ mod tests {
             Part::Act(Some(OsdId(1))),
             Some(&stopped)
         )));
+    }
+
+    #[test]
+    fn denied_act_of_one_osd_ends_no_run_and_many_in_a_row_do() {
+        let mut failures = Failures::none();
+        let mut denied =
+            |osd: &u32| failures.tries_again(Severity::Denied, Part::Optional(OsdId(*osd)), Some(&[]));
+        assert_eq!((0..100).take_while(&mut denied).count(), 19, "one OSD after the other");
+        let needs_person = |part| Failures::none().tries_again(Severity::NeedsPerson, part, Some(&[]));
+        assert!(!needs_person(Part::Optional(OsdId(1))));
     }
 
     #[test]

@@ -42,9 +42,9 @@ pub enum RunError {
     /// The cluster could not be observed for too long, or not without a person's help.
     #[error("{0}")]
     Observe(Failure),
-    /// An act, of this OSD if any, was refused, and waiting alone does not help.
+    /// An act was refused, and waiting alone does not help.
     #[error("{0}")]
-    Act(Failure, Option<OsdId>),
+    Act(Failure, Part),
     /// The Lease cannot be acquired, or the ledger cannot be read: nothing was observed.
     #[error("{0}")]
     Ledger(LoadError),
@@ -359,7 +359,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 match failure.severity {
                     Severity::Passing => Ok(Iteration::NotDone),
                     Severity::Denied | Severity::WrongPlace | Severity::NeedsPerson => {
-                        Err(RunError::Act(failure, act.osd()))
+                        Err(RunError::Act(failure, Part::of(&act)))
                     }
                 }
             }
@@ -390,7 +390,7 @@ fn in_progress(ledger: &Ledger) -> BTreeSet<OsdId> {
 /// Returns how severe an error is, and in which part of the iteration it occurred.
 fn kind(error: &RunError) -> (Severity, Part) {
     match error {
-        RunError::Act(failure, osd) => (failure.severity, Part::Act(*osd)),
+        RunError::Act(failure, part) => (failure.severity, *part),
         RunError::Observe(failure) | RunError::Ledger(LoadError::Failed(failure)) => {
             (failure.severity, Part::View)
         }

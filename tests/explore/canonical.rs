@@ -280,7 +280,8 @@ fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     if let Some(order) = &mut run.fence_order {
         order.since = DateTime::UNIX_EPOCH;
     }
-    for skipping in [&mut run.skipping, &mut run.waiting_for_node].into_iter().flatten() {
+    let waits = [&mut run.skipping, &mut run.waiting_for_node, &mut run.waiting_to_restart];
+    for skipping in waits.into_iter().flatten() {
         skipping.since = passed(now, skipping.since);
     }
     if let Some(wait) = &mut run.fence_wait {

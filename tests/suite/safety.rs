@@ -61,9 +61,10 @@ fn is_like_a_test(word: &str) -> bool {
 }
 
 /// Words in the form of test names: options of Ceph, fields of its answers and of the ledger.
-const NO_TESTS: [&str; 12] = [
+const NO_TESTS: [&str; 13] = [
     "left_to_rook_since",
     "waiting_for_node",
+    "waiting_to_restart",
     "went_down_at",
     "wipe_blocked_since",
     "bluefs_dedicated_db",

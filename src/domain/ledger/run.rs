@@ -59,6 +59,9 @@ pub struct Run {
     /// Time that Rook has had to acknowledge the fences of a Job. None once it has acknowledged one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence_wait: Option<FenceWait>,
+    /// Since when a Job waits for the gate of all restarts for taints. Reset when work on an OSD starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_to_restart: Option<Skipping>,
     /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,

@@ -9,16 +9,20 @@ use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen};
 use crate::domain::next::Next;
 use crate::domain::observation::SlotState;
-use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, Weight, device_type};
+use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, OsdId, Weight, device_type};
 use crate::domain::provision;
 use crate::domain::step;
 use crate::domain::view::View;
 
-/// Returns the act that starts the first such OSD.
+/// Returns the act that starts the first such OSD; one whose last act failed comes last.
 pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Option<Next> {
-    let found = inventory.osds.iter().find(|osd| {
-        is_adoptable(osd, view) && provision::volumes::of_osd(osd, inventory, node, view.seen).is_none()
-    })?;
+    let failed = &view.seen.failed;
+    let is_next = |found: &&OsdSeen| {
+        is_adoptable(found, view)
+            && failed.denied_last(found.osd).is_none()
+            && provision::volumes::of_osd(found, inventory, node, view.seen).is_none()
+    };
+    let found = inventory.osds.iter().filter(is_next).min_by_key(|found| failed.contains(found.osd))?;
     let slot = view.slot(found.osd)?;
     let location = provision::location(view.node(node)?, &view.seen.kube.declaration.storage);
     let on_file = view.policy.store_on_file;
@@ -40,6 +44,17 @@ pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -
         fresh: Some(Fresh { replaces: None, source: None }),
         pvcs: None,
     }))))
+}
+
+/// Returns the OSDs that nothing starts because a right or a policy denied it, and why: this run does not try
+/// again.
+pub(super) fn denied(view: View<'_>) -> impl Iterator<Item = (OsdId, String)> {
+    let is_left = move |(osd, _): &(OsdId, &str)| {
+        let is_down = view.slot(*osd).is_some_and(|slot| slot.state != SlotState::Destroyed && !slot.up);
+        is_down && !view.seen.kube.daemons.contains_key(osd) && !view.ledger.records.contains_key(osd)
+    };
+    let denied = view.seen.failed.all_denied().filter(is_left);
+    denied.map(|(osd, why)| (osd, format!("its Deployment was not created: {why}")))
 }
 
 /// Returns the place of an OSD on its node.

@@ -25,6 +25,7 @@ const MOST_INVENTORIES: u32 = 4;
 
 /// Returns the next step for new OSDs; `None` if nothing is left to do, or nothing now.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    rest.summary.skipped.extend(adopt::denied(view));
     let walk = NodeProvisioner { view };
     match walk.clean_up().or_else(|| walk.next_node())? {
         done @ (Next::Save { .. } | Next::Do(_)) => Some(done),

@@ -85,7 +85,8 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
     };
     let is_new = matches!(record.strategy, Strategy::New { .. });
     let mut ledger = view.ledger.with(record);
-    (ledger.run.serial, ledger.run.waiting_for_node) = (serial, None);
+    ledger.run.serial = serial;
+    (ledger.run.waiting_for_node, ledger.run.waiting_to_restart) = (None, None);
     if !is_new {
         // New OSDs come after OSDs that were waited for in vain: these are not waited for once more.
         ledger.run.skipping = None;

@@ -1,11 +1,15 @@
 //! Adds tolerations to OSDs whose node got a taint later: the taint would prevent them from starting.
 //!
-//! An OSD whose own gate is shut is skipped, as in `next_osd.rs`: its node may be cordoned for weeks.
+//! An OSD whose own gate is shut is skipped, as in `next_osd.rs`: its node may be cordoned for weeks. If the
+//! gate of all restarts stays shut, all of them are: a PG may be inconsistent for weeks, too.
 
-use super::rest::{Rest, until_skipped};
+use chrono::{DateTime, Utc};
+
+use super::rest::{Rest, lasts, until_skipped};
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::next::{Next, Wait};
+use crate::domain::ledger::Skipping;
+use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, SlotState};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::provision;
@@ -43,26 +47,56 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 /// An OSD that is up restarts with it, so all gates of a stop are checked. An OSD that is down gets it at
 /// once, before the others: they wait until its PGs are clean.
 fn restart(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    let without = |reason: &str| format!("no toleration for a taint of its node was added: {reason}");
+    rest.summary.skipped.extend(denied(view).map(|(osd, why)| (osd, without(why))));
     let found = candidates(view);
-    let Some(first) = found.first() else { return coming_back(view) };
-    let common = if first.is_up { for_all(view) } else { gate::begin(view) };
-    if let Gate::Shut(reason) | Gate::Unknown(reason) = common {
-        return Some(Next::Wait(Wait::Gate { osd: first.osd, reason }));
+    let is_any = |up: bool| found.iter().any(|one| one.is_up == up);
+    let of_up = if is_any(true) { for_all(view) } else { Gate::Open };
+    let is_held = gate::held(view) != Gate::Open;
+    let waited = lasts(view.ledger.run.waiting_to_restart.as_ref(), view);
+    if waited.is_some() && (of_up == Gate::Open || is_held) {
+        return Some(save_waiting(None, view));
     }
+    if found.is_empty() {
+        return coming_back(view);
+    }
+    let of_down = gate::begin(view);
+    let are_down_blocked = is_any(false) && of_down != Gate::Open;
     let mut skipped = Vec::new();
     for one in found {
-        match one.gate(view) {
+        let common = if one.is_up { &of_up } else { &of_down };
+        let gate = if *common == Gate::Open { one.gate(view) } else { common.clone() };
+        match gate {
             Gate::Open => return Some(one.tolerate()),
             Gate::Shut(reason) | Gate::Unknown(reason) => skipped.push((one.osd, reason)),
         }
     }
     let (osd, reason) = skipped.first().cloned()?;
-    if let Some(next) = until_skipped(Next::Wait(Wait::Gate { osd, reason }), view) {
-        return Some(next);
+    let wait = Next::Wait(Wait::Gate { osd, reason });
+    let next = if are_down_blocked || is_held {
+        Some(wait)
+    } else if of_up == Gate::Open {
+        until_skipped(wait, view)
+    } else {
+        match waited {
+            None => Some(save_waiting(Some(view.seen.at), view)),
+            Some(time) => (time < view.policy.limits.skip_after).then_some(wait),
+        }
+    };
+    if next.is_none() {
+        let skipped = skipped.into_iter().map(|(osd, reason)| (osd, without(&reason.to_string())));
+        rest.summary.skipped.extend(skipped);
     }
-    let without = |reason: Reason| format!("no toleration for a taint of its node was added: {reason}");
-    rest.summary.skipped.extend(skipped.into_iter().map(|(osd, reason)| (osd, without(reason))));
-    None
+    next
+}
+
+/// Saves since when this Job waits for the gate of all restarts: a restarted pod would begin again.
+///
+/// Each restart shuts that gate for a while, so the time ends when the gate opens. A pause does not count.
+fn save_waiting(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.run.waiting_to_restart = since.map(|since| Skipping { job: view.policy.run.clone(), since });
+    Next::Save { ledger, osd: None, why: Saving::Skipping }
 }
 
 /// Returns the gate of a restart that is the same for all OSDs.
@@ -112,12 +146,21 @@ impl Candidate<'_> {
     }
 }
 
-/// Returns the OSDs that lack a toleration: first those that are down.
+/// Returns the OSDs that lack a toleration: first those that are down, last those whose last acts failed.
 fn candidates(view: View<'_>) -> Vec<Candidate<'_>> {
-    let all = view.seen.kube.daemons.iter();
-    let mut found: Vec<_> = all.filter_map(|(osd, daemon)| candidate(*osd, daemon, view)).collect();
-    found.sort_by_key(|one| one.is_up);
+    let is_denied = |one: &Candidate<'_>| view.seen.failed.denied_last(one.osd).is_some();
+    let mut found: Vec<_> = all(view).filter(|one| !is_denied(one)).collect();
+    found.sort_by_key(|one| (view.seen.failed.contains(one.osd), one.is_up));
     found
+}
+
+/// Returns the OSDs whose toleration a right or a policy denied, and why: this run does not try again.
+fn denied(view: View<'_>) -> impl Iterator<Item = (OsdId, &str)> {
+    all(view).filter_map(move |one| Some((one.osd, view.seen.failed.denied_last(one.osd)?)))
+}
+
+fn all(view: View<'_>) -> impl Iterator<Item = Candidate<'_>> {
+    view.seen.kube.daemons.iter().filter_map(move |(osd, daemon)| candidate(*osd, daemon, view))
 }
 
 fn candidate<'a>(osd: OsdId, daemon: &'a Daemon, view: View<'a>) -> Option<Candidate<'a>> {

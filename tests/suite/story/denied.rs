@@ -17,8 +17,8 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Saved, Severity};
 use osd_migrate::run::{End, Ports, RunError};
-use osd_migrate::sim::World;
 use osd_migrate::sim::ports::Runner;
+use osd_migrate::sim::{World, example};
 
 use super::parallel::in_parallel;
 use super::play::{BY_HAND, Ended, Log, Play};
@@ -36,6 +36,8 @@ enum Of {
     Malformed,
     /// Starts of an OSD, whose Deployment a person must correct.
     Deploys(OsdId),
+    /// The adoption of an OSD, and its restart for a taint.
+    Starts(OsdId),
     /// Requests for the ledger: each load, and each act that expects the ledger, fails so.
     Ledger(Severity),
 }
@@ -56,7 +58,7 @@ impl Denying<'_> {
             Of::Observations => Severity::Denied,
             Of::Statistics => Severity::Passing,
             Of::Malformed => Severity::NeedsPerson,
-            Of::Acts | Of::Stops | Of::Deploys(_) | Of::Ledger(_) => return None,
+            Of::Acts | Of::Stops | Of::Deploys(_) | Of::Starts(_) | Of::Ledger(_) => return None,
         };
         self.denies().then(|| Err(Failure { severity, message: DENIED.to_owned() }))
     }
@@ -141,6 +143,10 @@ impl Cluster for Denying<'_> {
             Of::Acts => true,
             Of::Stops => matches!(act, Act::Kube(KubeAct::Stop { .. })),
             Of::Deploys(osd) => matches!(act, Act::Kube(KubeAct::Deploy(deploy)) if deploy.osd == osd),
+            Of::Starts(osd) => {
+                matches!(act, Act::Kube(KubeAct::Adopt(_) | KubeAct::Tolerate { .. }))
+                    && act.osd() == Some(osd)
+            }
             Of::Ledger(_) => !act.only_lifts_noout(),
             Of::Observations | Of::Statistics | Of::Malformed => false,
         };
@@ -148,7 +154,9 @@ impl Cluster for Denying<'_> {
             let severity = match self.of {
                 Of::Ledger(severity) => severity,
                 Of::Deploys(_) => Severity::NeedsPerson,
-                Of::Observations | Of::Acts | Of::Stops | Of::Statistics | Of::Malformed => Severity::Denied,
+                Of::Observations | Of::Acts | Of::Stops | Of::Starts(_) | Of::Statistics | Of::Malformed => {
+                    Severity::Denied
+                }
             };
             let failure = Failure { severity, message: DENIED.to_owned() };
             self.runner.note_failed(act, &failure);
@@ -286,9 +294,32 @@ fn osd_that_needs_a_person_leaves_no_other_osd_down() {
     const STUCK: OsdId = OsdId(2);
     let both_down = |world: &World| [1, 2].iter().all(|osd| !world.ceph.slots[&OsdId(*osd)].up);
     let (play, end) = played(in_parallel(), Of::Deploys(STUCK), both_down, TimeDelta::days(1));
-    let Some(Err(RunError::Act(why, Some(STUCK)))) = &end else { panic!("{end:?}") };
+    let Some(Err(RunError::Act(why, _))) = &end else { panic!("{end:?}") };
     assert_eq!(why.severity, Severity::NeedsPerson);
     let sim = play.sim.borrow();
     assert_eq!(sim.ledger().unwrap().records.keys().collect::<Vec<_>>(), [&STUCK]);
     assert!(sim.world.ceph.slots[&OsdId(1)].up && !sim.world.ceph.slots[&STUCK].noout);
+}
+
+/// Checks a policy that denies changes of one Deployment: the run ends without that OSD alone.
+#[test]
+fn osd_whose_start_is_denied_holds_up_no_other() {
+    type IsDone = fn(&World) -> bool;
+    let mut lost = example::adopt();
+    lost.add_disk("disk-new", "h1", 6 << 30);
+    // Otherwise the new OSD waits for the PGs of the OSD that is down.
+    lost.osd_out(OsdId(0));
+    let cases: [(World, IsDone); 2] = [
+        (example::tolerate(), |world| !world.kube.daemons[&OsdId(1)].tolerations.is_empty()),
+        (lost, |world| world.ceph.slots.get(&OsdId(3)).is_some_and(|slot| slot.up)),
+    ];
+    for (world, is_other_done) in cases {
+        let (play, end) = played(Play::over(world, 1), Of::Starts(OsdId(0)), |_| true, TimeDelta::days(1));
+        let Some(Ok(End::Finished(summary))) = &end else { panic!("{end:?}") };
+        let [(OsdId(0), why)] = summary.skipped.as_slice() else { panic!("{summary:?}") };
+        assert!(why.contains(DENIED), "{why}");
+        assert!(is_other_done(&play.sim.borrow().world));
+        let tried = play.log.borrow().iter().filter(|line| line.starts_with("not done")).count();
+        assert_eq!(tried, 1, "{:?}", play.log.borrow());
+    }
 }
