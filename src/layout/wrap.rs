@@ -15,10 +15,10 @@ const LOOP: &str = "until kubectl ";
 const DONE: &str = "; done";
 
 /// Text before a command in a sentence.
-const INTRODUCED: [&str; 4] = [": ", "; ", "then ", "&& "];
+const INTRODUCED: [&str; 6] = [": ", "; ", "then ", "&& ", "or ", "and "];
 
 /// Text after a command in a sentence; a sentence ends a command, too.
-const ENDS: [&str; 3] = ["; ", " [", ", or "];
+const ENDS: [&str; 5] = ["; ", " [", ", or ", ", and ", ", then "];
 
 /// Indentation of the further lines of a sentence.
 const INDENT: &str = "  ";
@@ -109,6 +109,27 @@ mod tests {
         let span = "See `kubectl -n rook-ceph get pods -l x=y` and wait";
         let lines = "See\n  `kubectl -n rook-ceph get pods -l x=y`\n  and wait";
         assert_eq!(fitted(span, Width::of(40)), lines);
+    }
+
+    #[test]
+    fn two_commands_of_a_sentence_are_two_commands() {
+        let (plan, run) = ("osd-migrate -n a plan --inventory", "osd-migrate -n a run --confirm yes-really");
+        for (text, lines) in [
+            (
+                format!("Confirm: {plan}, then this; or {run}"),
+                format!("Confirm:\n  {plan},\n  then this; or\n  {run}"),
+            ),
+            (
+                format!("Then: {plan}, and {run}. Now wait"),
+                format!("Then: {plan},\n  and\n  {run}.\n  Now wait"),
+            ),
+        ] {
+            assert_eq!(fitted(&text, Width::of(40)), lines);
+        }
+        assert_eq!(
+            fitted("This is of Ceph and ceph-volume alone, not more", Width::of(40)).lines().count(),
+            2
+        );
     }
 
     #[test]
