@@ -5,7 +5,7 @@ use crate::commands::print::print;
 use crate::commands::terminal::width;
 use crate::domain::commands::Names;
 use crate::exit::{Exit, failed};
-use crate::explain::{Pages, entry_text, list_text};
+use crate::explain::{Pages, entry_text, list_text, section_text};
 use crate::k8s::Access;
 
 /// Prints the entry of a code, or the list of all codes.
@@ -14,6 +14,9 @@ pub(super) fn explain(cli: &Cli, code: Option<&str>) -> Exit {
     let Some(code) = code else { return printed(&list_text(&pages, width())) };
     let entries = pages.find(code);
     if entries.is_empty() {
+        if let Some(text) = section_text(&pages, code, names(cli).as_ref(), width()) {
+            return printed(&text);
+        }
         return failed(&unknown(&pages, code), Exit::WrongUsage);
     }
     printed(&entry_text(&pages, &entries, names(cli).as_ref(), width()))
@@ -52,6 +55,7 @@ mod tests {
         );
         let cli = Cli::try_parse_from(["osd-migrate", "explain"]).unwrap();
         assert_eq!(explain(&cli, Some("paussed")), Exit::WrongUsage);
+        assert_eq!(explain(&cli, Some("quarantined")), Exit::Finished);
     }
 
     #[test]

@@ -12,6 +12,14 @@ const PAGES: [(&str, &str); 5] = [
 /// Number of pages whose entries have codes: the guides only belong to them.
 const WITH_CODES: usize = 3;
 
+/// Alerts of the chart, whose names are codes, too.
+const ALERTS: (&str, &str) =
+    ("charts/osd-migrate/files/alerts.yaml", include_str!("../../charts/osd-migrate/files/alerts.yaml"));
+
+/// Text above the alerts.
+const OF_ALERTS: &str =
+    "Alerts of the chart for Prometheus. When each of them fires: docs/guides/monitor.md.";
+
 /// Section of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
@@ -59,6 +67,9 @@ impl Pages {
                 pages.sections.push(section);
             }
         }
+        pages.entries.extend(alerts(ALERTS.1, pages.sections.len()));
+        let (path, heading, body) = (ALERTS.0, "Alerts", OF_ALERTS.to_owned());
+        pages.sections.push(Section { path, heading, level: 2, body });
         pages
     }
 
@@ -86,6 +97,17 @@ impl Pages {
         found
     }
 
+    /// Returns a section that has entries, and its subsections.
+    pub fn with_entries(&self, anchor: &str) -> Option<Vec<&Section>> {
+        let anchor = anchor.trim().to_lowercase();
+        let is_it = |section: &&Section| section.level > 1 && slug(section.heading) == anchor;
+        let mut from = self.sections.iter().skip_while(|section| !is_it(section));
+        let own = from.next()?;
+        let below = from.take_while(|section| section.path == own.path && section.level > own.level);
+        let all: Vec<&Section> = std::iter::once(own).chain(below).collect();
+        all.iter().any(|section| !section.messages().is_empty()).then_some(all)
+    }
+
     /// Returns the section to which a link of another page leads.
     pub fn section_at(&self, path: &str, anchor: &str) -> Option<&Section> {
         let file = path.rsplit('/').next().unwrap_or(path);
@@ -93,6 +115,23 @@ impl Pages {
             section.path.rsplit('/').next() == Some(file) && slug(section.heading) == anchor
         };
         self.sections.iter().find(is_it)
+    }
+}
+
+impl Section {
+    /// Returns the messages of its entries, each with its code if it has one.
+    pub fn messages(&self) -> Vec<String> {
+        let quoted = |item: &str| {
+            let message = item.strip_prefix('*').filter(|rest| !rest.starts_with('*'))?;
+            Some(unescaped(italics(message)?.0))
+        };
+        let coded = |Entry { code, message, .. }| {
+            message.map_or_else(|| code.clone(), |text| format!("{text} [{code}]"))
+        };
+        items(&self.body)
+            .iter()
+            .filter_map(|item| entry(item, 0).map(coded).or_else(|| quoted(item)))
+            .collect()
     }
 }
 
@@ -139,13 +178,41 @@ fn entry(item: &str, section: usize) -> Option<Entry> {
         Some(rest) => italics(rest)?,
         None => ("", rest),
     };
-    let message = message.replace("\\<", "<").replace("\\*", "*");
     Some(Entry {
         code: code.to_owned(),
-        message: Some(message).filter(|message| !message.is_empty()),
+        message: Some(unescaped(message)).filter(|message| !message.is_empty()),
         remark: remark.trim().to_owned(),
         section,
     })
+}
+
+/// Parses the rules of Prometheus: the names of the alerts, their summaries and their descriptions.
+///
+/// The function only supports the YAML of this one file: the summary in one line, the description at the end.
+fn alerts(rules: &str, section: usize) -> impl Iterator<Item = Entry> {
+    let text = |yaml: &str| {
+        let words = yaml.split_whitespace().filter(|word| *word != ">-").collect::<Vec<_>>().join(" ");
+        let parts = words
+            .trim_matches('\'')
+            .split("{{ ")
+            .map(|part| part.split_once(" }}").map_or(part, |(_, rest)| rest));
+        parts.collect::<Vec<_>>().join("...").replace("namespace rook-ceph", "namespace NAMESPACE")
+    };
+    rules.split("- alert: ").skip(1).filter_map(move |alert| {
+        let (code, rest) = alert.split_once('\n')?;
+        let (_, rest) = rest.split_once(" summary: ")?;
+        let (summary, description) = rest.split_once(" description: ")?;
+        Some(Entry {
+            code: code.to_owned(),
+            message: Some(text(summary)),
+            remark: text(description),
+            section,
+        })
+    })
+}
+
+fn unescaped(message: &str) -> String {
+    message.replace("\\<", "<").replace("\\*", "*")
 }
 
 /// Splits a text at the asterisk that ends the italics; an escaped asterisk has a backslash.
@@ -204,6 +271,28 @@ mod tests {
         assert_eq!(headings, ["Waits", "Of OSDs"]);
         assert_eq!(pages.section_at("../x/page.md", "of-osds").map(|section| section.level), Some(3));
         assert_eq!(pages.section_at("page.md", "none"), None);
+    }
+
+    #[test]
+    fn section_has_the_messages_of_its_entries_and_its_subsections() {
+        let pages = parsed();
+        let found = pages.with_entries("Waits").unwrap();
+        let headings: Vec<_> = found.iter().map(|section| section.heading).collect();
+        assert_eq!(headings, ["Waits", "Of OSDs"]);
+        assert_eq!(found[0].messages(), [""; 0]);
+        let down = "osd.5 is <down>: see ceph * x [down]";
+        assert_eq!(found[1].messages(), [down, "another [down]", "no code", "OsdStopped"]);
+        assert_eq!(pages.with_entries("page"), None);
+        assert_eq!(pages.with_entries("down"), None);
+    }
+
+    #[test]
+    fn alert_has_its_summary_and_its_description() {
+        let rules = "- alert: A\n  annotations:\n    summary: 'Down in namespace rook-ceph: {{ $value }}'\n    \
+            description: >-\n      One.\n      -l name={{ $labels.name }}\n- alert: B\n  expr: x\n";
+        let found: Vec<_> = alerts(rules, 0).map(|entry| (entry.code, entry.message, entry.remark)).collect();
+        let summary = "Down in namespace NAMESPACE: ...".to_owned();
+        assert_eq!(found, [("A".to_owned(), Some(summary), "One. -l name=...".to_owned())]);
     }
 
     #[test]

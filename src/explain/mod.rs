@@ -11,4 +11,4 @@ mod markdown;
 mod text;
 
 pub use entries::{Entry, Pages, Section};
-pub use text::{entry_text, list_text};
+pub use text::{entry_text, list_text, section_text};

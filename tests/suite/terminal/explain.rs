@@ -79,7 +79,11 @@ fn codes() -> BTreeSet<String> {
         REASONS.to_vec(),
     ];
     let own = own.concat().into_iter().map(str::to_owned);
-    steps().into_iter().chain(of_errors).chain(own).collect()
+    let rules = read("charts/osd-migrate/files/alerts.yaml");
+    let alerts: Vec<_> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).map(str::to_owned).collect();
+    assert!(alerts.len() > 5, "they moved: {alerts:?}");
+    steps().into_iter().chain(of_errors).chain(own).chain(alerts).collect()
 }
 
 #[test]
