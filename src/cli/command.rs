@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use super::examples;
 use super::look::{PlanArgs, RehearseArgs, ReportArgs, StatusArgs};
+use super::name;
 use super::number::number;
 use super::remove::{KeepArgs, RemoveArgs};
 use super::run::{NewArgs, RunArgs};
@@ -38,7 +39,7 @@ pub struct Cli {
     ///
     /// Default: the namespace of kubectl's context if it has a CephCluster, else rook-ceph.
     #[arg(short, long, global = true, env = "POD_NAMESPACE", hide_env = true, value_name = "NAME")]
-    #[arg(help_heading = CLUSTER)]
+    #[arg(help_heading = CLUSTER, value_parser = name::namespace)]
     pub namespace: Option<String>,
     /// Context of the kubeconfig.
     ///
@@ -56,7 +57,7 @@ pub struct Cli {
     pub cluster: Option<String>,
     /// Namespace of Rook's operator, if it differs from the namespace of the CephCluster.
     #[arg(long, global = true, env = "OSD_MIGRATE_OPERATOR_NAMESPACE", value_name = "NAMESPACE")]
-    #[arg(help_heading = CLUSTER, hide_short_help = true)]
+    #[arg(help_heading = CLUSTER, hide_short_help = true, value_parser = name::namespace)]
     pub operator_namespace: Option<String>,
     /// Secret with the Ceph user to use (keys userID, userKey, fsid), if osd-migrate must not read Rook's
     /// Secret (docs/guides/install.md).
@@ -103,7 +104,7 @@ pub enum Command {
     Rehearse(RehearseArgs),
     /// Show what a run would do, and what blocks it.
     ///
-    /// The command lists each OSD that is not as declared, and what it would become. It changes nothing.
+    /// The command lists each OSD that is not as declared, and what it would become. It changes no OSD.
     #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
     /// Migrate OSDs, then create new OSDs.
@@ -225,8 +226,8 @@ pub enum Command {
     ///
     /// Messages end with their code in brackets. The command prints the entry of docs/reference/messages.md
     /// and the sections of the guides that the entry refers to. The names of the cluster that are known from
-    /// options or the environment replace those of the examples. An exit code or the reason of an event is a
-    /// code, too.
+    /// options or the environment replace those of the examples. An exit code, the reason of an event and the
+    /// name of an alert are codes, too, and so are headings: quarantined.
     #[command(after_help = examples::EXPLAIN)]
     Explain {
         /// Code to explain. Without a code, all codes are listed.

@@ -13,6 +13,7 @@ pub struct RehearseArgs {
     ///
     /// A seed gives the same rehearsal each time.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(value_parser = seed, allow_negative_numbers = true)]
     pub seed: u64,
     /// Fault to inject (--help-all lists the names).
     #[arg(long, value_name = "FAULT[@OSD]", value_parser = fault::parse, long_help = fault::help())]
@@ -41,8 +42,16 @@ impl RehearseArgs {
     }
 }
 
+/// Parses a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_error| "expected a whole number, 0 or more".to_owned())
+}
+
 /// Arguments of `plan`.
+// The usual options fit a small terminal: two of `run` are less usual here.
 #[derive(Debug, Args)]
+#[command(mut_arg("scale_operator", |arg| arg.hide_short_help(true)))]
+#[command(mut_arg("detach", |arg| arg.hide_short_help(true)))]
 pub struct PlanArgs {
     /// OSDs, limits and confirmation.
     #[command(flatten)]
@@ -59,13 +68,11 @@ pub struct PlanArgs {
     /// code is 3 if a PG finds too few OSDs, if an OSD would be too full, or if that is not known now: the
     /// code below the table says which.
     #[arg(long, value_delimiter = ',', value_name = "OSD", conflicts_with = "inventory")]
-    #[arg(hide_short_help = true)]
     pub remove: Vec<OsdRange>,
-    /// Forecast the removal of all OSDs whose Deployment is on this node.
+    /// Forecast the removal of all OSDs on this node.
     ///
-    /// As --remove with these OSDs.
+    /// As --remove with the OSDs whose Deployment is on the node.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["inventory", "remove"])]
-    #[arg(hide_short_help = true)]
     pub remove_node: Option<String>,
     /// List OSDs that are as declared, too.
     #[arg(long)]

@@ -10,7 +10,10 @@
 //! | `forward` | arguments of the Job that a command outside the cluster creates |
 //! | `parse` | from the words of the command line to the arguments |
 //! | `near` | tips for mistyped words |
+//! | `hints` | hints for usual guesses and hidden options |
 //! | `number` | numbers within a range |
+//! | `times` | times within a range |
+//! | `name` | names of namespaces |
 //! | `examples` | examples below the help |
 //! | `complete` | completion of shells and of kubectl |
 
@@ -18,13 +21,16 @@ mod command;
 mod complete;
 mod examples;
 mod forward;
+mod hints;
 mod look;
+mod name;
 mod near;
 mod number;
 mod parse;
 mod remove;
 mod run;
 mod telemetry;
+mod times;
 
 pub use command::{Cli, Command, NodeCommand};
 pub use complete::{completing_words, completion_script};

@@ -19,6 +19,10 @@ const READING: [&str; 10] = [
     "version",
 ];
 
+/// Words of other programs, and the commands that they mean here.
+const GUESSES: [(&str, &[&str]); 4] =
+    [("logs", &["follow"]), ("stop", &["pause", "cancel"]), ("unpause", &["resume"]), ("watch", &["follow"])];
+
 /// Largest distance of a tip, in letters that are added, removed, replaced or exchanged with the next one.
 const FAR: usize = 2;
 
@@ -45,7 +49,7 @@ pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a
 /// Replaces the tips of clap in the error of a mistyped command.
 ///
 /// A command that changes something is named only if a single letter is wrong, and if no command that changes
-/// nothing is near.
+/// nothing is near; or if the word is a usual one for it.
 pub(super) fn safe_tips(mut error: clap::Error, known: &[&str]) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
@@ -65,6 +69,9 @@ pub(super) fn safe_tips(mut error: clap::Error, known: &[&str]) -> clap::Error {
 }
 
 fn tips<'a>(typed: &str, known: &[&'a str]) -> Vec<&'a str> {
+    if let Some((_, meant)) = GUESSES.iter().find(|(word, _)| *word == typed) {
+        return meant.to_vec();
+    }
     let within = |most: usize| move |name: &&&str| osa_distance(typed, name) <= most;
     let reads = |name: &&&str| READING.contains(*name);
     let found: Vec<&str> = known.iter().filter(reads).filter(within(FAR)).copied().collect();
@@ -112,6 +119,8 @@ mod tests {
             ("install", &[]),
             ("unistall", &["uninstall"]),
             ("migrate", &[]),
+            ("unpause", &["resume"]),
+            ("stop", &["pause", "cancel"]),
         ] {
             assert_eq!(tips(typed, &KNOWN), expected, "{typed}");
         }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches};
 
 use super::command::Cli;
+use super::hints::hinted;
 use super::near::safe_tips;
 use crate::layout::Width;
 
@@ -28,7 +29,10 @@ pub fn parse(words: &[OsString], width: Option<Width>) -> Result<Cli, clap::Erro
         .chain(["help".to_owned()])
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let matches = command.try_get_matches_from(words).map_err(|error| safe_tips(error, &names))?;
+    let mut built = command.clone();
+    built.build();
+    let explained = |error| hinted(safe_tips(error, &names), &built, words);
+    let matches = command.try_get_matches_from(words).map_err(explained)?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -54,6 +58,62 @@ mod tests {
             assert!(!text.contains("tip:"), "{text}");
         }
         assert!(refused(&["provison"]).contains("'provision'"));
+    }
+
+    #[test]
+    fn usual_guess_gets_a_hint() {
+        for (words, hint) in [
+            (&["logs"][..], "'follow'"),
+            (&["watch"], "'follow'"),
+            (&["unpause"], "'resume'"),
+            (&["stop"], "'pause', 'cancel'"),
+            (&["run", "--dry-run"], "tip: to see what a run would do: osd-migrate plan"),
+            (&["plan", "--format", "json"], "tip: for the output format: --output"),
+            (&["plan", "osd.5"], "tip: to select OSDs: --select osd.5"),
+        ] {
+            let text = refused(words);
+            assert!(text.contains(hint) && !text.contains("log-format"), "{words:?}: {text}");
+        }
+        assert!(!refused(&["status", "osd.5"]).contains("tip:"));
+        assert!(!refused(&["run", "--rn"]).contains("osd-migrate plan"));
+    }
+
+    #[test]
+    fn hidden_option_is_explained_by_the_complete_help() {
+        for words in [
+            &["run", "--window", "x"][..],
+            &["run", "--in-parallel", "0"],
+            &["plan", "--empty", "some"],
+            &["plan", "--soak", "x"],
+            &["run", "--remove-out"],
+            &["status", "--ceph-timeout", "x"],
+        ] {
+            let text = refused(words);
+            assert!(text.contains("try '--help-all'"), "{words:?}: {text}");
+        }
+        for words in [&["run", "--select", "x"][..], &["plan", "--remove-node"], &["run", "--foo"], &["foo"]]
+        {
+            let text = refused(words);
+            assert!(text.contains("try '--help'."), "{words:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn wrong_value_is_refused_in_words() {
+        for (words, says) in [
+            (&["rehearse", "--seed", "x"][..], "expected a whole number, 0 or more"),
+            (&["rehearse", "--seed", "-1"], "expected a whole number, 0 or more"),
+            (&["run", "--soak", "x"], "expected a time from 0s to 24h, such as 15m or 1h"),
+            (&["run", "--start-limit", "0"], "expected a time from 30s to 24h"),
+            (&["run", "--noout-limit", "0s"], "expected a time from 30s to 24h"),
+            (&["-n", "Rook Ceph", "status"], "use lower-case letters, digits and -, at most 63 characters"),
+        ] {
+            let text = refused(words);
+            assert!(text.contains(says), "{words:?}: {text}");
+        }
+        let both =
+            ["as-is", "asIs"].map(|word| ["osd-migrate", "run", "--recovery", word].map(OsString::from));
+        assert!(both.iter().all(|words| parse(words, None).is_ok()));
     }
 
     #[test]

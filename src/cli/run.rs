@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 
 use super::number::number;
+use super::times;
 use crate::domain::approval::{Approval, PlanHash};
 use crate::domain::in_parallel::InParallel;
 use crate::domain::osd::{OsdId, OsdRange};
@@ -83,9 +84,9 @@ pub struct RunArgs {
     pub in_parallel: InParallel,
     /// Begin work on no other OSD while the OSDs need longer to commit a write, such as 50ms.
     ///
-    /// Compared is the median of the OSDs that write (ceph osd perf). An OSD in progress is finished whatever
-    /// clients notice.
-    #[arg(long, value_name = "TIME", value_parser = latency, hide_short_help = true)]
+    /// The median over all OSDs that write (ceph osd perf) is compared with it. An OSD in progress is
+    /// finished whatever clients notice.
+    #[arg(long, value_name = "TIME", value_parser = times::latency, hide_short_help = true)]
     pub max_commit_latency: Option<Duration>,
     /// Remove the OSDs whose removal was requested.
     ///
@@ -162,6 +163,8 @@ pub enum Empty {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Recovery {
     /// As Ceph is configured.
+    // The value of the chart is `asIs`.
+    #[value(alias = "asIs")]
     AsIs,
     /// Faster, where Ceph is not configured otherwise.
     Fast,
@@ -179,51 +182,32 @@ pub struct LimitArgs {
     /// Time for the daemon of a new OSD to come up.
     ///
     /// After this time, the OSD is quarantined, and Ceph may restore its data on other OSDs.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = times::limit)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub start_limit: TimeDelta,
     /// Time for which a stopped OSD keeps the flag noout.
     ///
     /// After this time, Ceph may restore its data on other OSDs.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = times::limit)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub noout_limit: TimeDelta,
     /// Pause before a node agent that failed after the stop is started again.
     ///
     /// Each later pause is four times as long.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = times::pause)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub agent_retry_pause: TimeDelta,
     /// Time for which a run waits for OSDs that only their own state blocks (their node is cordoned or not
     /// Ready).
     ///
     /// After this time, the run ends and reports them.
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = times::wait)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub skip_after: TimeDelta,
     /// Time for which the first migrated OSD of a kind serves before several are migrated in parallel.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = times::wait)]
     #[arg(hide_short_help = true, help_heading = LIMITS)]
     pub soak: TimeDelta,
-}
-
-/// Parses a time such as 90s, 15m or 1h, up to a day.
-fn duration(text: &str) -> Result<TimeDelta, String> {
-    let time = humantime::parse_duration(text)
-        .map_err(|error| format!("{error}. Use a time such as 30s, 15m or 1h"))?;
-    let time = TimeDelta::from_std(time).map_err(|error| error.to_string())?;
-    if time > TimeDelta::days(1) { Err("the longest time is 24h".to_owned()) } else { Ok(time) }
-}
-
-/// Parses a time such as 50ms, up to a minute. OSDs report whole milliseconds.
-fn latency(text: &str) -> Result<Duration, String> {
-    let time =
-        humantime::parse_duration(text).map_err(|error| format!("{error}. Use a time such as 50ms"))?;
-    match time {
-        time if time < Duration::from_millis(1) => Err("the shortest time is 1ms".to_owned()),
-        time if time > Duration::from_secs(60) => Err("the longest time is 1m".to_owned()),
-        time => Ok(time),
-    }
 }
 
 /// Creator of the Deployment of a recreated OSD.

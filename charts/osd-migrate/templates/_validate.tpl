@@ -81,8 +81,15 @@ run.{{ $name }}: it removes OSDs, and remove.enabled is false. Set remove.enable
 {{- with .maxCommitLatency }}
 {{- include "osd-migrate.wrong" (list "run.maxCommitLatency" . "^[1-9][0-9]{0,3}ms$" "is not a time of 1ms to 9999ms. Write for example 50ms" true) }}
 {{- end }}
-{{- range $name := list "startLimit" "nooutLimit" "agentRetryPause" "skipAfter" "soak" }}
-{{- include "osd-migrate.wrong" (list (printf "run.%s" $name) (index $.Values.run $name) "^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9]|1[0-9]|2[0-4])h)$" "is not a time. Write for example 90s, 15m or 1h, up to 24h" true) }}
+{{- range $name, $least := dict "startLimit" 30 "nooutLimit" 30 "agentRetryPause" 1 "skipAfter" 0 "soak" 0 }}
+{{- $time := index $.Values.run $name | toString }}
+{{- $seconds := -1 }}
+{{- if regexMatch "^(0|[1-9][0-9]{0,4})[smh]$" $time }}
+{{- $seconds = mul (regexFind "^[0-9]+" $time) (index (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]$" $time)) }}
+{{- end }}
+{{- if or (lt (int $seconds) $least) (gt (int $seconds) 86400) }}
+run.{{ $name }}: {{ quote $time }} is not a time from {{ $least }}s to 24h. Write for example 90s, 15m or 1h
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if and .Values.validation.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) }}

@@ -14,7 +14,8 @@ const HEAD: &str = "# Command line
 `osd-migrate COMMAND [OPTIONS]`. `run`, `provision`, `fence`, `remove`, `plan` and `preflight` run in the cluster, as
 Jobs of the chart's template: [run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help-all` prints
 the same text, `--help` the usual options. For a mistyped command, the error names near commands that change nothing; it
-names one that changes something only if a single letter is wrong and nothing else is near.
+names one that changes something only if a single letter is wrong and nothing else is near, or for a usual other word
+(`unpause`: `resume`).
 ";
 
 /// Commands that only other programs call, except for Helm's hooks, which the page has.
