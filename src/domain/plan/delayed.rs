@@ -1,5 +1,5 @@
-//! OSDs that their own state delays, such as a cordoned node: a run waits for them up to a limit, when no other
-//! OSD is left to migrate or to remove.
+//! OSDs that their own state delays, such as a cordoned node: a run waits for them up to a limit, when no
+//! other OSD is left to migrate or to remove.
 //!
 //! New OSDs come later. They would take the disk, or end the inventory, that a delayed OSD needs.
 

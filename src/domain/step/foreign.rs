@@ -48,7 +48,7 @@ impl Step<'_> {
         is_on_disk.then(|| {
             format!(
                 "its disk was not found on node {node}: {inspected}. If the disk is intact, put it back, then: \
-                 osd-migrate -n NAMESPACE retry {osd}. If it is dead, remove the OSD: osd-migrate -n NAMESPACE remove \
+                 osd-migrate -n NAMESPACE retry {osd}; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove \
                  {osd}"
             )
         })

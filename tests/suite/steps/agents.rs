@@ -179,7 +179,7 @@ fn rebuilt_osd_whose_device_is_never_found_is_quarantined() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
     let next = inspected_again(inspected_thrice(world, &lost), &lost).plan();
-    let way = "If it is dead, remove the OSD: osd-migrate -n NAMESPACE remove osd.0";
+    let way = "; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove osd.0";
     assert!(quarantine(&next).is_some_and(|why| why.ends_with(way)), "{next:#?}");
 }
 
