@@ -90,7 +90,7 @@ impl Refusals {
         refusals
     }
 
-    /// Returns whether the run begins on no OSD, because Rook would not acknowledge the fence.
+    /// Returns whether the run begins work on no OSD, because Rook would not acknowledge the fence.
     ///
     /// Data that was moved away for the stop would have to move back, so one OSD that was given up is enough
     /// if data moves.
