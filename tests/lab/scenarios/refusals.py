@@ -130,7 +130,7 @@ def device_missing(world):
     device = world.lab("on", "h1", "bash", "-c", "readlink -f /dev/disk/by-id/lab-osd0*").stdout.split()[0]
     numbers = world.lab("on", "h1", "stat", "-c", "%Hr %Lr", device).stdout.split()
     world.lab("on", "h1", "mv", device, f"{device}.away")
-    expect_quarantined(world, "device-missing", "the cluster differs from the record")
+    expect_quarantined(world, "device-missing", "its disk was not found on node h1")
     world.lab("on", "h1", "bash", "-c", f"[ -b {device} ] || mv {device}.away {device}; rm -f {device}.away; [ -b {device} ] || mknod -m 660 {device} b {' '.join(numbers)}")
     withdraw_osd_0(world)
 
