@@ -4,7 +4,7 @@ use super::Step;
 use crate::domain::inspection::{Content, NodeTask};
 use crate::domain::next::Next;
 use crate::domain::observation::{Daemon, SlotState};
-use crate::domain::osd::OsdFsid;
+use crate::domain::osd::{OsdFsid, OsdId};
 use crate::domain::phase::{self, DiskFact, SlotFact};
 
 impl Step<'_> {
@@ -43,13 +43,13 @@ impl Step<'_> {
     fn lost_disk(&self) -> Option<String> {
         let report = phase::last_inspection(self.record, self.view.seen)?;
         let Content::NotFound { inspected } = &report.inspection.as_ref()?.content else { return None };
-        let (osd, node) = (self.record.osd, &self.record.node);
+        let (OsdId(id), node) = (self.record.osd, &self.record.node);
         let is_on_disk = self.record.pvcs.is_none() && self.facts.slot != SlotFact::Other;
         is_on_disk.then(|| {
             format!(
                 "its disk was not found on node {node}: {inspected}. If the disk is intact, put it back, then: \
-                 osd-migrate -n NAMESPACE retry {osd}; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove \
-                 {osd}"
+                 osd-migrate -n NAMESPACE retry osd.{id}; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove \
+                 osd.{id}"
             )
         })
     }
