@@ -1,13 +1,13 @@
 //! OSDs to migrate, in their order.
 
 use super::approved::changed;
-use super::in_vain;
 use super::order;
 use super::removals;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate, Own};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Empty;
+use crate::domain::step::can_be_stopped_later;
 use crate::domain::view::View;
 
 /// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
@@ -88,7 +88,7 @@ fn to_be_emptied(own: &Own<'_>, view: View<'_>) -> impl Iterator<Item = OsdId> {
 
 fn may_begin(osd: OsdId, empties: bool, view: View<'_>) -> bool {
     view.ledger.refused(osd, &view.policy.run).is_none()
-        && in_vain::stop(osd, empties, view) == Gate::Open
+        && can_be_stopped_later(osd, empties, view) == Gate::Open
         && changed(osd, view).is_none()
 }
 

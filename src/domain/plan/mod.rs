@@ -8,7 +8,6 @@
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
 //! | `removals`, `unrequested` | OSDs to be removed: by a request, or by a switch of the run |
 //! | `order`, `candidates`, `next_osd`, `batch` | the next OSD to migrate, and one more in parallel |
-//! | `in_vain` | OSDs whose stop would be waited for in vain |
 //! | `approved` | lines of a plan that a person approves |
 //! | `existing_osd`, `directory`, `directory_disk`, `database`, `record` | its record |
 //! | `delayed` | OSDs that their own state delays |
@@ -35,7 +34,6 @@ mod end;
 mod existing_osd;
 mod former;
 mod in_progress;
-mod in_vain;
 mod inventories;
 mod lacks_disk;
 mod lost_ledger;

@@ -6,7 +6,6 @@ use super::approved::changed;
 use super::candidates::{candidates, for_all};
 use super::end::{end, waiting};
 use super::existing_osd::{self, Candidate, Way};
-use super::in_vain;
 use super::lacks_disk::lacks_its_disk;
 use super::quarantined::stay_unclean;
 use super::rest::Rest;
@@ -19,6 +18,7 @@ use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
 use crate::domain::policy::Empty;
+use crate::domain::step::can_be_stopped_later;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
@@ -89,8 +89,8 @@ impl Pass<'_> {
             Gate::Open => self.own.gate_asked(osd, &candidate.node),
             Gate::Shut(_) | Gate::Unknown(_) => own,
         };
-        let in_vain = in_vain::stop(osd, candidate.empties, self.view);
-        match (gate::first_of([self.refused(osd), in_vain, own]), self.all.clone()) {
+        let later = can_be_stopped_later(osd, candidate.empties, self.view);
+        match (gate::first_of([self.refused(osd), later, own]), self.all.clone()) {
             (Gate::Shut(Reason::CannotBeEmptied { why, .. }), _) => self.cannot_be_emptied(osd, why),
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 self.skipped.push(Skipped { osd, reason });

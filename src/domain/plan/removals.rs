@@ -14,6 +14,7 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 use crate::domain::removal::{Removal, RemovalRequest};
+use crate::domain::step::can_be_stopped_later;
 use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
@@ -221,7 +222,7 @@ fn of_one(osd: OsdId, request: &RemovalRequest, own: &Own<'_>, view: View<'_>) -
         gate::can_begin(osd, request.keep_id, view.seen),
         gate::fits_place(osd, request.disk, view.seen),
         refused,
-        super::in_vain::stop(osd, !request.keep_id && view.is_up(osd), view),
+        can_be_stopped_later(osd, !request.keep_id && view.is_up(osd), view),
         own.gate_of_removal(osd),
     ])
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::Step;
+use super::later_stop::can_be_stopped_later;
 use super::up::HOLDS_UP_DATA;
 use super::upmaps::note_dropped_upmaps;
 use crate::domain::act::{Act, CephAct};
@@ -20,7 +21,7 @@ use crate::domain::osd::{OsdId, PgId};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
 use crate::domain::stall;
-use crate::domain::temporary::{drains, marked_out};
+use crate::domain::temporary::marked_out;
 
 /// Minutes without less data on the OSD after which it is given up.
 ///
@@ -199,19 +200,11 @@ impl Step<'_> {
         })
     }
 
-    /// Returns the gate that is shut if the OSD could not be stopped once its data is elsewhere.
-    ///
-    /// The data would have to move back.
-    pub(super) fn can_be_stopped_later(&self) -> Gate {
-        let drains = drains::allowed(self.record.osd, self.view.seen);
-        gate::first_of([gate::rook_answers(true, self.view), drains])
-    }
-
     /// Returns the gate before the OSD is marked out, except for the API server's answer.
     pub(super) fn gates_of_emptying(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.view.seen);
         gate::first_of([
-            self.can_be_stopped_later(),
+            can_be_stopped_later(record.osd, true, self.view),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
             gate::before_mark_out(record.osd, &record.node, self.view.our_fence(), accepted, seen),
             gate::enough_space(record, seen),

@@ -7,6 +7,7 @@
 //! | `save`, `protect` | what all phases need: saves and quarantine; fence and flags |
 //! | `proof` | the device holds the OSD of the record |
 //! | `emptying` | data that moves away before the stop |
+//! | `later_stop` | whether the OSD could be stopped then |
 //! | `beside` | other OSDs of a batch |
 //! | `down`, `stopping` | until the old OSD is destroyed |
 //! | `destroyed` | until the device is wiped and the new OSD is registered |
@@ -33,6 +34,7 @@ mod down;
 mod emptying;
 mod foreign;
 mod late;
+mod later_stop;
 mod left;
 mod lost_node;
 mod marked_in;
@@ -53,6 +55,7 @@ pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent
 pub use destroyed::{AWAY_MINUTES, UNSAFE_MINUTES};
 pub use down::{MAX_REVERTS, UNKNOWN_MINUTES};
 pub use emptying::STALLED_MINUTES;
+pub use later_stop::can_be_stopped_later;
 pub use next::Step;
 pub use patience::EMPTY_MINUTES;
 pub use up::{MAX_RESTARTS, ON_FILE};

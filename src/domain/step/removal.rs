@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::Step;
 use super::destroyed::UNSAFE_MINUTES;
+use super::later_stop::can_be_stopped_later;
 use crate::domain::act::{Act, CephAct, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
@@ -27,7 +28,7 @@ impl Step<'_> {
         let (record, seen) = (self.record, self.view.seen);
         let disk = record.removal().map(|removal| removal.disk).unwrap_or_default();
         gate::first_of([
-            self.can_be_stopped_later(),
+            can_be_stopped_later(record.osd, true, self.view),
             gate::removable(record.osd, false, seen),
             gate::fits_place(record.osd, disk, seen),
             self.still_selected(),
