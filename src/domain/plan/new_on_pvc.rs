@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 
 use super::new_osd::{self, lowest_absent};
 use super::record::{self, Begun};
-use super::rest::{Rest, lasts};
+use super::rest::{Rest, lasts, save_begin};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::ledger::{Record, RecordedPvc, Skipping, Strategy};
-use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::ledger::{Record, RecordedPvc, Strategy};
+use crate::domain::next::{Next, Wait};
 use crate::domain::observation::{Daemon, Slot, SlotState};
 use crate::domain::osd::pvc::PerPvc;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
@@ -60,11 +60,9 @@ fn gets_none(available: &AvailablePvcs, why: &dyn fmt::Display) -> String {
     format!("PVC {} gets no OSD in this run: {why}", available.pvcs.data)
 }
 
-/// Saves since when this Job waits for a node: a restarted pod would begin again.
+/// Saves since when this Job waits for a node.
 fn save_waiting_for_node(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
-    let mut ledger = view.ledger.clone();
-    ledger.run.waiting_for_node = since.map(|since| Skipping { job: view.policy.run.clone(), since });
-    Next::Save { ledger, osd: None, why: Saving::Skipping }
+    save_begin(since, |run| &mut run.waiting_for_node, view)
 }
 
 fn why_not_now(available: &AvailablePvcs, view: View<'_>) -> Option<Reason> {

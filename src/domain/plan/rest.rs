@@ -1,9 +1,9 @@
 //! What the rules leave to the rules below them.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::gate::Reason;
-use crate::domain::ledger::{Record, Skipping};
+use crate::domain::ledger::{Record, Run, Skipping};
 use crate::domain::next::{Next, Saving, Summary};
 use crate::domain::osd::OsdId;
 use crate::domain::view::View;
@@ -57,17 +57,34 @@ pub(super) fn lasts(begin: Option<&Skipping>, view: View<'_>) -> Option<TimeDelt
 /// Returns the next step while only OSDs that their own state blocks are left; `None` once the run ends
 /// without them.
 pub(super) fn until_skipped(wait: Next, view: View<'_>) -> Option<Next> {
-    match skipping_for(view) {
-        None => Some(note_skipping(view)),
+    let begin = || save_begin(Some(view.seen.at), |run| &mut run.skipping, view);
+    up_to_limit(skipping_for(view), begin, wait, view)
+}
+
+/// Returns the next step of a wait that lasts for `run.skipAfter` at most; `None` once that is over.
+///
+/// `waited` is how long it lasts, and `begin` saves its begin.
+pub(super) fn up_to_limit(
+    waited: Option<TimeDelta>,
+    begin: impl FnOnce() -> Next,
+    wait: Next,
+    view: View<'_>,
+) -> Option<Next> {
+    match waited {
+        None => Some(begin()),
         Some(time) => (time < view.policy.limits.skip_after).then_some(wait),
     }
 }
 
-/// Saves the time since which only skipped OSDs are left.
+/// Saves when a wait of this run began, or that it is over.
 ///
 /// Otherwise a restarted pod would wait for the whole time again.
-fn note_skipping(view: View<'_>) -> Next {
+pub(super) fn save_begin(
+    since: Option<DateTime<Utc>>,
+    of: fn(&mut Run) -> &mut Option<Skipping>,
+    view: View<'_>,
+) -> Next {
     let mut ledger = view.ledger.clone();
-    ledger.run.skipping = Some(Skipping { job: view.policy.run.clone(), since: view.seen.at });
+    *of(&mut ledger.run) = since.map(|since| Skipping { job: view.policy.run.clone(), since });
     Next::Save { ledger, osd: None, why: Saving::Skipping }
 }

@@ -5,11 +5,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::rest::{Rest, lasts, until_skipped};
+use super::rest::{Rest, lasts, save_begin, until_skipped, up_to_limit};
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::ledger::Skipping;
-use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::next::{Next, Wait};
 use crate::domain::observation::{Daemon, SlotState};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::provision;
@@ -78,10 +77,7 @@ fn restart(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     } else if of_up == Gate::Open {
         until_skipped(wait, view)
     } else {
-        match waited {
-            None => Some(save_waiting(Some(view.seen.at), view)),
-            Some(time) => (time < view.policy.limits.skip_after).then_some(wait),
-        }
+        up_to_limit(waited, || save_waiting(Some(view.seen.at), view), wait, view)
     };
     if next.is_none() {
         let skipped = skipped.into_iter().map(|(osd, reason)| (osd, without(&reason.to_string())));
@@ -90,13 +86,11 @@ fn restart(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     next
 }
 
-/// Saves since when this Job waits for the gate of all restarts: a restarted pod would begin again.
+/// Saves since when this Job waits for the gate of all restarts.
 ///
 /// Each restart shuts that gate for a while, so the time ends when the gate opens. A pause does not count.
 fn save_waiting(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
-    let mut ledger = view.ledger.clone();
-    ledger.run.waiting_to_restart = since.map(|since| Skipping { job: view.policy.run.clone(), since });
-    Next::Save { ledger, osd: None, why: Saving::Skipping }
+    save_begin(since, |run| &mut run.waiting_to_restart, view)
 }
 
 /// Returns the gate of a restart that is the same for all OSDs.
