@@ -223,7 +223,7 @@ fn not_acknowledged(operator: &Operator) -> Fenced {
 /// It is shut if this run has given up others because Rook acknowledges no fence. An operator that is stopped
 /// or updated meanwhile, so that no fence is needed, opens it.
 pub fn rook_answers(moves_data: bool, view: View<'_>) -> Gate {
-    let refusals = view.ledger.run.refusals.as_ref().filter(|known| known.job == view.policy.run);
+    let refusals = view.ledger.run.refusals_of(&view.policy.run);
     let is_in_vain = refusals.is_some_and(|known| known.expects_no_fence(moves_data));
     let operator = view.seen.kube.fenceable_operator().filter(|_| is_in_vain);
     let reason = |operator: &Operator| Reason::FenceNotAcknowledged { name: operator.name.clone() };

@@ -204,6 +204,11 @@ pub struct Progress {
 }
 
 impl Run {
+    /// Returns what a Job refuses; `None` if it has refused nothing.
+    pub fn refusals_of(&self, job: &str) -> Option<&Refusals> {
+        self.refusals.as_ref().filter(|known| known.job == job)
+    }
+
     /// Notes that a fence is set, or about to be set, that Rook has yet to acknowledge.
     pub fn note_fence(&mut self, job: &str, at: DateTime<Utc>) {
         self.fence_wait = Some(FenceWait::noted(self.fence_wait.take(), job, at));

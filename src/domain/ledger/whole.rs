@@ -122,8 +122,7 @@ impl Ledger {
 
     /// Returns why this run does not start the OSD again, if that is the case.
     pub fn refused(&self, osd: OsdId, job: &str) -> Option<&Refused> {
-        let known = self.run.refusals.as_ref().filter(|known| known.job == job)?;
-        known.osds.get(&osd)
+        self.run.refusals_of(job)?.osds.get(&osd)
     }
 
     /// Notes that this run does not start the OSD again.

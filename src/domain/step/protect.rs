@@ -75,8 +75,8 @@ impl Step<'_> {
     fn is_fence_late(&self, since: DateTime<Utc>) -> bool {
         // Rook, too, may have had no time while this process did not run.
         let since = self.view.policy.at_work_since.map_or(since, |began| began.max(since));
-        let refusals = self.view.ledger.run.refusals.as_ref();
-        let hung = refusals.is_some_and(|known| known.job == self.view.policy.run && known.rook_hangs);
+        let refusals = self.view.ledger.run.refusals_of(&self.view.policy.run);
+        let hung = refusals.is_some_and(|known| known.rook_hangs);
         let limit = TimeDelta::minutes(if hung { STILL_HANGS_MINUTES } else { ACKNOWLEDGED_MINUTES });
         self.view.seen.at - since >= limit
     }
