@@ -18,7 +18,7 @@ const READABLE: usize = 100;
 /// COLUMNS; without it, the terminal decides.
 pub fn parse(words: &[OsString], width: Option<Width>) -> Result<Cli, clap::Error> {
     let command = Cli::command();
-    let command = match width {
+    let mut command = match width {
         Some(width) => command.term_width(width.columns().min(READABLE)),
         None => command,
     };
@@ -29,11 +29,14 @@ pub fn parse(words: &[OsString], width: Option<Width>) -> Result<Cli, clap::Erro
         .chain(["help".to_owned()])
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut built = command.clone();
-    built.build();
-    let explained = |error| hinted(safe_tips(error, &names), &built, words);
-    let matches = command.try_get_matches_from(words).map_err(explained)?;
-    Cli::from_arg_matches(&matches)
+    match command.try_get_matches_from_mut(words) {
+        Ok(matches) => Cli::from_arg_matches(&matches),
+        Err(error) => {
+            // The commands below have the global options only then.
+            command.build();
+            Err(hinted(safe_tips(error, &names), &command, words))
+        }
+    }
 }
 
 #[cfg(test)]
