@@ -43,7 +43,7 @@ fn rollout_of_an_osd_that_has_no_data_is_not_waited_for() {
     };
     assert!(rolling(true, true) && rolling(true, false));
     assert!(!rolling(false, false));
-    // Its Deployment was left behind.
+    // The Deployment of a purged OSD may stay.
     let mut purged = World::new();
     purged.daemon(OsdId(4)).rolled_out = false;
     purged.seen.ceph.slots.remove(&OsdId(4));

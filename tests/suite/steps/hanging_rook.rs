@@ -4,17 +4,12 @@ use osd_migrate::domain::ledger::{FenceWait, Refusals, RefusedStep, Run};
 use osd_migrate::domain::observation::Emptiable;
 use osd_migrate::domain::removal::DiskAfter;
 
+use super::rook::auxiliary;
 use super::{emptying, removal, *};
 
 /// Lets an operator of Rook run that honours fences, and acknowledges none.
 fn hangs(world: World) -> World {
-    world.with(|w| {
-        let operator = w.seen.kube.operator.as_mut().unwrap();
-        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
-        w.seen.kube.declaration.confirmed = false;
-        w.policy.confirmed = true;
-        "8".clone_into(&mut w.seen.kube.cluster_version);
-    })
+    auxiliary(world, None)
 }
 
 fn away(w: &mut World) {

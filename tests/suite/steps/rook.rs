@@ -7,7 +7,7 @@ use osd_migrate::report::Event;
 use super::*;
 
 /// Lets Rook run and honour a fence; `skipped` is the version of the CephCluster that it reported as skipped.
-fn auxiliary(world: World, skipped: Option<u64>) -> World {
+pub(super) fn auxiliary(world: World, skipped: Option<u64>) -> World {
     world.with(|w| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);

@@ -17,7 +17,7 @@ fn with_a_full_pg(up: [u32; 3], acting: [u32; 3]) -> World {
 #[test]
 fn osd_is_not_finished_while_a_pg_of_it_lacks_space() {
     check!(with_a_full_pg([0, 2, 4], [2, 4, 5]).plan(), Next::Wait(Wait::ActiveClean { .. }));
-    // Its replica is missing, or objects of it are.
+    // A replica of the PG is missing, or objects of it are.
     let missing = || with_a_full_pg([0, 2, 5], [0, 2, 4]);
     let undersized = missing().with(|w| w.pg(0).acting.retain(|osd| *osd != OSD));
     let degraded = missing().with(|w| w.pg(0).degraded = 1);
