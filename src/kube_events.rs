@@ -126,6 +126,7 @@ fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
         | Saving::FenceGone
         | Saving::FenceAcknowledged
         | Saving::OperatorScaled
+        | Saving::OperatorRestoring
         | Saving::OperatorRestored
         | Saving::Pdb
         | Saving::PdbRestored

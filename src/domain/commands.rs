@@ -157,6 +157,12 @@ pub fn scale_operator(operator: &str, replicas: u32) -> String {
     format!("kubectl -n {namespace} scale deployment {name} --replicas={replicas}")
 }
 
+/// Returns the command that restarts the pods of this Deployment (namespace/name).
+pub fn restart_operator(operator: &str) -> String {
+    let (namespace, name) = operator.split_once('/').unwrap_or_default();
+    format!("kubectl -n {namespace} rollout restart deployment {name}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -199,7 +199,7 @@ guards! {
     /// Before `noin` is lifted, the mark `new` is removed, so that the next boot keeps the reweight.
     UnsetFlagsKeepsReweight,
     // Phase table, steps, plan (domain/phase/, domain/step/, domain/plan/).
-    /// By a partial observation, parts of which are old, a run only waits.
+    /// By a partial observation, a run only waits.
     OnlyWaitsByParts,
     /// Deployments and pods of OSDs in progress are read each time, whatever the watches report.
     InProgressIsRead,
@@ -222,8 +222,7 @@ guards! {
     DiskAvailableFirst,
     /// The weight follows the size of the new disk before the new OSD is started.
     WeighedFirst,
-    /// An OSD on device-mapper counts as encrypted only if a key, an init container or the name of its
-    /// mapping shows it.
+    /// An OSD on device-mapper counts as encrypted only if a key, an init container or its name shows it.
     OnlyKnownEncryption,
     /// Before Stop, a record is given up if the migration is no longer wanted as recorded.
     StillWanted,
@@ -274,6 +273,8 @@ guards! {
     FenceSavedFirst,
     /// The ledger has the former state of the operator before it is scaled.
     OperatorSavedFirst,
+    /// The ledger says that the operator is being restored before it is scaled up.
+    OperatorRestoreSavedFirst,
     /// When an OSD is stopped, no drain can take another OSD down.
     DrainsLimitedFirst,
     /// While an OSD is stopped, no drain can take another OSD down, whatever happens to Rook's
@@ -338,10 +339,10 @@ guards! {
     IntentOutlivesSlowIterations,
     /// A run waits for PG states after a stop that end without help.
     PassingStatesWait,
-    /// After a stop, PGs that are younger than the stop may be without the stopped OSD's replica too.
-    YoungerPgsExcused,
-    /// PGs that are younger than the stop report before an OSD is called settled.
-    YoungerPgsReport,
+    /// PGs that CRUSH places on a stopped OSD since its stop may be without its replica too.
+    PlacedSinceExcused,
+    /// PGs that are short of an OSD report, or have the time to, before an OSD is called settled.
+    ShortPgsReport,
     /// An OSD that still serves is given up if another one of its batch was quarantined after its stop.
     BatchEndsWithQuarantine,
     /// A run that waits observes everything again in time.

@@ -347,7 +347,7 @@ fn for_all(own: &Own<'_>, view: View<'_>) -> Option<Reason> {
     // later anyway.
     let in_flight = view.ledger.in_flight().next().is_some();
     let around = || {
-        let around = gate::around_any_stop(view.our_fence(), view.seen);
+        let around = gate::around_any_stop(&view.ledger.run, view.seen);
         why(gate::first_not_open([around, own.all().clone()])).filter(|_| !in_flight)
     };
     match begin {

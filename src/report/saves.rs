@@ -29,6 +29,7 @@ pub(super) fn is_detail(why: &Saving) -> bool {
         | Saving::FenceOrdered
         | Saving::Unfenced
         | Saving::OperatorScaled
+        | Saving::OperatorRestoring
         | Saving::OperatorRestored
         | Saving::Pdb
         | Saving::PdbRestored
@@ -184,7 +185,8 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
         }
         Saving::FenceAcknowledged => "Rook acknowledged the fence",
         Saving::OperatorScaled => "Rook's operator is scaled to 0 next",
-        Saving::OperatorRestored => "Rook's operator is restored",
+        Saving::OperatorRestoring => "Rook's operator is restored next",
+        Saving::OperatorRestored => "Rook's operator is restored, or not osd-migrate's to restore",
         Saving::Pdb => "the PodDisruptionBudget rook-ceph-osd is limited next",
         Saving::PdbRestored => "the PodDisruptionBudget rook-ceph-osd is restored",
         Saving::NoScrub => "noscrub and nodeep-scrub are set next",

@@ -308,7 +308,7 @@ impl World {
         if !expect::unchanged_operator(found.unwrap_or_default(), expected) {
             return refuse("the operator changed since it was observed");
         }
-        self.run_operator(replicas, true);
+        self.run_operator(replicas);
         self.scaled_by_osd_migrate = true;
         Ok(vec![Effect::Operator(replicas)])
     }

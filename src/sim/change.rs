@@ -281,8 +281,8 @@ impl World {
             }
             Happening::MaxBackfills(is_set) => self.max_backfills_by_person(*is_set),
             Happening::PdbsRejected => self.rejects_pdbs = true,
-            Happening::OperatorUp => self.run_operator(1, false),
-            Happening::OperatorDown => self.run_operator(0, false),
+            Happening::OperatorUp => self.run_operator(1),
+            Happening::OperatorDown => self.run_operator(0),
             Happening::Rook(what) => self.rook_does(*what),
             _ => {}
         }

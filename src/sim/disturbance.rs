@@ -27,6 +27,8 @@ pub enum Disturbance {
     PgSettles(PgId),
     /// The number of PGs of a pool is doubled: each PG is split in two on the OSDs that have it.
     PoolSplits(u64),
+    /// `pgp_num` of a pool changes: CRUSH places the PG where the first PG of the cluster is.
+    PgPlaced(PgId),
     /// A pool is created on the OSDs of the first PG.
     PoolCreated,
     /// The mgr fails over.
@@ -47,6 +49,7 @@ impl fmt::Display for Disturbance {
             Self::PgChanges(pg, unusual) => write!(f, "PG {pg} becomes {unusual:?}"),
             Self::PgSettles(pg) => write!(f, "PG {pg} leaves its unusual state"),
             Self::PoolSplits(pool) => write!(f, "the PGs of pool {pool} are split"),
+            Self::PgPlaced(pg) => write!(f, "CRUSH places PG {pg} on the OSDs of the first PG"),
             Self::PoolCreated => f.write_str("a pool is created"),
             Self::MgrAway => f.write_str("the mgr fails over, and its successor has no PG statistics yet"),
             Self::MgrBack => f.write_str("the new mgr receives the PG statistics"),
@@ -78,6 +81,7 @@ impl World {
             Disturbance::PgChanges(pg, unusual) => drop(noise.unusual.insert(*pg, *unusual)),
             Disturbance::PgSettles(pg) => drop(noise.unusual.remove(pg)),
             Disturbance::PoolSplits(pool) => self.split(*pool),
+            Disturbance::PgPlaced(pg) => self.place_as_first(pg),
             Disturbance::PoolCreated => self.create_pool(),
             Disturbance::MgrAway => {
                 noise.mgr_away = true;

@@ -218,6 +218,20 @@ impl World {
         }
     }
 
+    /// Lets CRUSH place a PG on the OSDs of the first PG. Its data stays on those that have it.
+    ///
+    /// The mgr knows at once: a change right before a record closes is no part of the simulation.
+    pub(super) fn place_as_first(&mut self, pg: &PgId) {
+        self.ceph.epoch.0 += 1;
+        let epoch = self.ceph.epoch;
+        let Some(home) = self.placements.values().next().map(|first| first.home.clone()) else { return };
+        if let Some(placement) = self.placements.get_mut(pg) {
+            (placement.home, placement.peered, placement.changed) = (home, false, epoch);
+        }
+        self.peer(pg);
+        self.report_pg(pg);
+    }
+
     /// Creates a pool with one PG, which CRUSH places as the first PG of the cluster.
     pub(super) fn create_pool(&mut self) {
         self.ceph.epoch.0 += 1;

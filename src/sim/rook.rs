@@ -75,16 +75,12 @@ impl World {
         }
     }
 
-    /// Scales Rook's operator to that many replicas, for osd-migrate or for a person.
+    /// Scales Rook's operator to that many replicas.
     ///
     /// A reconcile in progress of the former operator ends with it.
-    pub(super) fn run_operator(&mut self, replicas: u32, by_osd_migrate: bool) {
+    pub(super) fn run_operator(&mut self, replicas: u32) {
         self.kube.rook_checked = self.checked_by_rook();
         if let Some(operator) = &mut self.kube.operator {
-            // A write of the same number changes no owner of the field.
-            if operator.replicas != replicas {
-                operator.scaled_by_osd_migrate = by_osd_migrate;
-            }
             (operator.replicas, operator.pods) = (replicas, replicas);
             operator.generation += 1;
         }

@@ -282,7 +282,8 @@ fn flatten_run(run: &mut Run, now: DateTime<Utc>) {
     }
     let waits = [&mut run.skipping, &mut run.waiting_for_node, &mut run.waiting_to_restart];
     for skipping in waits.into_iter().flatten() {
-        skipping.since = passed(now, skipping.since);
+        skipping.since = passed(skipping.held_at.unwrap_or(now), skipping.since);
+        skipping.held_at = skipping.held_at.map(|_| DateTime::UNIX_EPOCH);
     }
     if let Some(wait) = &mut run.fence_wait {
         wait.since = passed(wait.removed_at.unwrap_or(now), wait.since);

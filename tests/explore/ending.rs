@@ -207,8 +207,10 @@ fn fix(state: &mut State, policy: &Policy) {
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     fixes.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     fixes.push(Happening::FlagUnset);
-    // An operator that the fence keeps off may run, and so may one that the run itself is to scale.
-    let is_ours = policy.scales_operator && state.ledger.run.operator.is_none();
+    // An operator that the fence keeps off may run, and so may one that the run itself is to scale, or has
+    // restored.
+    let is_ours =
+        policy.scales_operator && (state.ledger.run.operator.is_none() || world.scaled_by_osd_migrate);
     if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) && !is_ours {
         fixes.push(Happening::OperatorDown);
     }

@@ -72,7 +72,6 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
         evidence,
         empty,
         pgs,
-        pg_nums,
         stop_intended_at,
         down_since,
         noout_lifted,
@@ -96,7 +95,7 @@ fn hash_record(record: &Record, now: DateTime<Utc>, world: Option<&World>, hashe
     let since = |at: &Option<DateTime<Utc>>| at.map(|at| passed(now, at));
     (id, osd, node, class, strategy, target, db, pvcs, old, deployment, crush).hash(hasher);
     (former_weight, reweight, primary_affinity, upmaps, used_bytes, former_flags).hash(hasher);
-    (evidence, pgs, pg_nums, noout_lifted, restarts, stop_reverted).hash(hasher);
+    (evidence, pgs, noout_lifted, restarts, stop_reverted).hash(hasher);
     (attempt, issued, new, retried, pod_restarts, closing).hash(hasher);
     [stop_intended_at, down_since, blocked_since, saved_at].map(since).hash(hasher);
     [wipe_blocked_since, left_to_rook_since].map(since).hash(hasher);

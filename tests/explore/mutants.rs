@@ -136,6 +136,7 @@ fn searches() -> Vec<Search> {
     searches.push(rook::alongside("alongside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("alongside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
+    searches.push(operator::paused());
     searches.push(pace::slow());
     searches.extend(noise::searches());
     searches.extend(approval::searches());
@@ -326,13 +327,14 @@ fn mutant_of_each_progress_rule_is_found_by_its_own_search() {
         Guard::ListExpires,
         Guard::NooutHasAnEnd,
         Guard::OperatorRestored,
+        Guard::OperatorRestoreSavedFirst,
         Guard::PartsExpire,
         Guard::PassingStatesWait,
+        Guard::PlacedSinceExcused,
         Guard::PoolQuotaIsNoFull,
         Guard::SkipsSickCandidate,
         Guard::StartHasALimit,
         Guard::StopHasALimit,
-        Guard::YoungerPgsExcused,
     ];
     let mut missed = Vec::new();
     for rule in rules {

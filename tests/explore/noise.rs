@@ -11,6 +11,7 @@ use super::search::{Menu, Search};
 use super::{OURS, deaths_of, explored, has_time, nothing, operator, spontaneous};
 
 const DIES_ELSEWHERE: &str = "an OSD of other PGs dies before the wipe";
+const PLACED: &str = "CRUSH places a PG on a stopped OSD";
 const HEALED: &str = "a quarantined OSD is marked out";
 
 fn noise(what: Disturbance) -> Vec<Happening> {
@@ -145,6 +146,15 @@ fn alone(name: &'static str, world: fn() -> World) -> Search {
     Search { has_sick: true, ..Search::new(name, world, nothing, (0, 0, 0)) }
 }
 
+/// Returns a change of `pgp_num`, once after the stop: CRUSH places a PG on the stopped OSD that it never
+/// served.
+fn pg_is_placed_on_the_stopped(world: &World) -> Vec<Happening> {
+    let is_stopped = world.kube.daemons.get(&OURS).is_none_or(|daemon| daemon.replicas == 0);
+    let elsewhere = world.placements.iter().find(|(_, placement)| !placement.home.contains(&OURS));
+    let placed = |(pg, _): (&PgId, _)| Happening::Noise(Disturbance::PgPlaced(*pg));
+    elsewhere.filter(|_| is_stopped).map(placed).into_iter().collect()
+}
+
 /// Returns the searches for mutants of progress.
 pub(super) fn searches() -> Vec<Search> {
     let one = |name, world, menu| Search::new(name, world, menu, (1, 0, 0));
@@ -166,6 +176,7 @@ pub(super) fn searches() -> Vec<Search> {
         Search { has_sick: true, ..one(DIES_ELSEWHERE, second_does_not_boot_again, second_dies) },
         Search { has_sick: true, ..one(HEALED, first_does_not_start_again, marked_out) },
         one("a scrub finds an error", example::replicated, scrub_finds_an_error),
+        one(PLACED, with_a_second_pool, pg_is_placed_on_the_stopped),
         one("a pool is split", example::replicated, pool_is_split_or_created),
         operator::alongside("a mon dies alongside an old Rook", mon_dies, (1, 0, 0)),
     ]
@@ -255,6 +266,11 @@ fn error_that_a_scrub_finds_leaves_no_osd_in_progress() {
 #[test]
 fn pool_that_is_split_or_created_after_a_stop_blocks_no_wipe() {
     explored(&search("a pool is split"));
+}
+
+#[test]
+fn pg_that_crush_places_on_a_stopped_osd_blocks_no_wipe() {
+    explored(&search(PLACED));
 }
 
 #[test]

@@ -63,6 +63,23 @@ fn cancelled_run_alongside_old_rook_survives_a_late_freeze() {
     explored(&Search { freezes_late: true, ..search });
 }
 
+/// Returns a pause while the operator is at 0.
+fn is_paused(world: &World) -> Vec<Happening> {
+    let is_at_0 = world.kube.running_operator().is_none();
+    if is_at_0 { vec![Happening::Around(Around::Paused, true)] } else { Vec::new() }
+}
+
+/// Returns a search with a pause, for which the operator is restored, and after which it is scaled to 0
+/// again.
+pub(super) fn paused() -> Search {
+    alongside("alongside an old Rook, paused", is_paused, (1, 0, 0))
+}
+
+#[test]
+fn run_alongside_old_rook_continues_after_a_pause() {
+    explored(&paused());
+}
+
 #[test]
 fn run_alongside_old_rook_needs_its_guards() {
     needs(frozen_late, &[Guard::OperatorSavedFirst, Guard::OperatorVersion]);

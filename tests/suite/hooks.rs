@@ -105,6 +105,7 @@ fn uninstall_without_a_cluster_names_what_is_not_restored() {
         generation: 5,
         since: None,
         job: None,
+        restoring: false,
     };
     assert!(
         lines(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
@@ -125,8 +126,15 @@ fn ledger_shows_if_an_uninstall_has_to_restore_anything() {
         },
         |w| {
             let (name, uid) = (OPERATOR.to_owned(), None);
-            w.ledger.run.operator =
-                Some(ScaledOperator { name, replicas: 2, uid, generation: 5, since: None, job: None });
+            w.ledger.run.operator = Some(ScaledOperator {
+                name,
+                replicas: 2,
+                uid,
+                generation: 5,
+                since: None,
+                job: None,
+                restoring: false,
+            });
         },
     ];
     for change in changes {

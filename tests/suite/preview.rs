@@ -345,8 +345,15 @@ fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let (_, json) = of(&ledger, true);
     assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["osd-migrate-drains"]}));
     let name = OPERATOR.to_owned();
-    ledger.run.operator =
-        Some(ScaledOperator { name, replicas: 2, uid: None, generation: 5, since: None, job: None });
+    ledger.run.operator = Some(ScaledOperator {
+        name,
+        replicas: 2,
+        uid: None,
+        generation: 5,
+        since: None,
+        job: None,
+        restoring: false,
+    });
     ledger.run.pdb = Some(FormerPdb { max_unavailable: 1, uid: None, generation: Some(1) });
     let (text, json) = of(&ledger, true);
     assert_eq!(json["operator"], json!({"name": OPERATOR, "replicas": 2}));

@@ -6,21 +6,17 @@ use super::clean::{
     HEALTHY, allows, has_all_replicas, is_clean, is_whole, lacks_space, only_moves, state_text,
 };
 use super::missing::lacks_only_theirs;
+use super::pg::{is_short, leaves_redundancy, old_statistics};
 use super::{Gate, Reason};
-use crate::domain::guard::{Guard, is_out, passes};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Record;
-use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
+use crate::domain::observation::{Ceph, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::policy::Accepted;
 
 /// Returns the PGs that are to be placed on the OSD, or that the OSD serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
     seen.ceph.pgs.iter().filter(|(_, pg)| pg.is_on(osd)).map(|(id, _)| *id).collect()
-}
-
-/// Returns the number of replicas or chunks of a PG; 0 if its pool is not known.
-fn size_of(pg: &Pg, ceph: &Ceph) -> u64 {
-    ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size))
 }
 
 /// Returns the gate that is open if the mgr knows as many PGs as the pools have.
@@ -45,15 +41,8 @@ pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
     if known != Gate::Open {
         return known;
     }
-    let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
-        let needed = pg.last_change(&ceph.slots);
-        (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
-            pg: *id,
-            reported: pg.reported_epoch,
-            needed,
-        })
-    });
-    old.map_or(Gate::Open, Gate::Unknown)
+    let mut concerned = ceph.pgs.iter().filter(|(id, _)| is_concerned(id));
+    concerned.find_map(|pg| old_statistics(pg, ceph)).map_or(Gate::Open, Gate::Unknown)
 }
 
 /// Returns the gate that is open if the statistics are complete and, with `of_all`, fresh for every PG.
@@ -66,9 +55,7 @@ pub(super) fn complete_and_fresh(of_all: bool, ceph: &Ceph) -> Gate {
 /// Either the statistics of the PG are old (asked only if not all PGs have to be fresh), or its pool merges
 /// PGs.
 pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> Option<Gate> {
-    let needed = pg.last_change(&ceph.slots);
-    if asks_fresh && pg.reported_epoch < needed {
-        let reason = Reason::StatisticsOld { pg: *id, reported: pg.reported_epoch, needed };
+    if let Some(reason) = asks_fresh.then(|| old_statistics((id, pg), ceph)).flatten() {
         return Some(Gate::Unknown(reason));
     }
     let pool = ceph.pools.get(&pg.pool).filter(|pool| pool.merges)?;
@@ -107,17 +94,23 @@ const SHORT_OF_OSDS: [&str; 6] = ["active", "undersized", "degraded", "peered", 
 
 /// Returns whether a PG is not clean only because CRUSH finds fewer OSDs for it than its pool's size.
 ///
-/// Every OSD that is in is up, the PG acts on all the OSDs that it has, and no data is moving. Waiting does
-/// not help, one more OSD may. (A new cluster is in this state until it has as many hosts as its pools have
-/// replicas.)
+/// Every OSD that gets data is up, the PG acts on all the OSDs that it has, and no data is moving. Waiting
+/// does not help, one more OSD may. (A new cluster is in this state until it has as many hosts as its pools
+/// have replicas.)
 pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
-    let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
+    is_short_without(|_| false, pg, ceph)
+}
+
+/// Returns whether a PG is not clean only because CRUSH finds fewer OSDs for it than its pool's size, or
+/// places it on an OSD that is away.
+pub fn is_short_without(is_away: impl Fn(OsdId) -> bool, pg: &Pg, ceph: &Ceph) -> bool {
+    let serves = |slot: &Slot| slot.up || !slot.gets_data() || slot.state != SlotState::Exists;
+    let all_up = || ceph.slots.iter().all(|(osd, slot)| serves(slot) || is_away(*osd));
     let rests = pg
         .state
         .iter()
         .all(|word| SHORT_OF_OSDS.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
-    (pg.up.len() as u64) < size_of(pg, ceph)
-        && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
+    is_short(pg, ceph) && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
 }
 
 fn clean_but_for(excused: impl Fn(&PgId, &Pg) -> bool, ceph: &Ceph) -> Gate {
@@ -137,19 +130,6 @@ pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
         state: state_text(pg),
         down: ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
     })
-}
-
-/// Returns whether a pool without this OSD survives one more loss.
-///
-/// Two complete replicas must remain, or one chunk more than the data needs.
-fn leaves_redundancy(pool: &Pool) -> bool {
-    let precondition = match pool.data_chunks {
-        None => pool.size >= 3,
-        Some(data_chunks) => {
-            pool.size >= data_chunks.saturating_add(2) && pool.any_losses.is_none_or(|losses| losses >= 2)
-        }
-    };
-    passes(Guard::Redundancy, precondition)
 }
 
 /// Returns the gate that is open if every pool of these PGs can lose one OSD, and one more.
@@ -216,9 +196,9 @@ pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
 /// balancer never rests), or is excused. Every such PG has also reported since the OSD came up.
 ///
 /// Right after the boot the statistics still show the sets from the time when the OSD was down, and no PG
-/// names it. So the PGs that the OSD held `before` must have reported since as well, whatever sets they have
-/// now. With `moves`, PGs that CRUSH moved to other OSDs because of the new weight need no new report: the
-/// boot does not concern them. They must be clean where they are now.
+/// names it. So the PGs that the OSD held `before` must have reported since as well, if they are short of an
+/// OSD. Those that CRUSH moved to other OSDs need no new report: the boot does not concern them. With
+/// `moves`, they must be clean where they are now.
 pub fn is_filled(
     (osd, slot): (OsdId, &Slot),
     before: &BTreeSet<PgId>,
@@ -232,7 +212,7 @@ pub fn is_filled(
         && all_known(ceph) == Gate::Open
         && concerned.into_iter().all(|(_, pg)| {
             let is_here = pg.up.contains(&osd);
-            let has_moved = moves && !is_here && pg.up.len() as u64 >= size_of(pg, ceph);
+            let has_moved = !is_here && !is_short(pg, ceph);
             let settled = if is_here {
                 ((is_clean(pg) || has_all(pg)) && pg.acting.contains(&osd)) || excused(pg)
             } else {
@@ -249,63 +229,7 @@ pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) ->
     held.find(|(_, pg)| !pg.up.contains(&osd) && !is_clean(pg))
 }
 
-/// Returns the pools that have PGs, by a search for each: not by a pass over all PGs.
-fn pools_of(pgs: &BTreeMap<PgId, Pg>) -> impl Iterator<Item = u64> {
-    let first = pgs.keys().next().map(|id| id.pool);
-    std::iter::successors(first, |pool| {
-        let next = PgId { pool: pool.checked_add(1)?, number: 0 };
-        pgs.range(next..).next().map(|(id, _)| id.pool)
-    })
-}
-
-/// Returns the number of PGs of each pool.
-pub fn pg_nums(ceph: &Ceph) -> BTreeMap<u64, u32> {
-    ceph.pools.iter().map(|(id, pool)| (*id, pool.pg_num)).collect()
-}
-
-/// Returns the lowest number of PGs of each pool since the stop; a pool that merges PGs now stays as saved.
-///
-/// PGs that are merged and split again are younger than the stop.
-pub fn lowest_pg_nums(record: &Record, ceph: &Ceph) -> BTreeMap<u64, u32> {
-    let now = |id: &u64| ceph.pools.get(id).filter(|pool| !pool.merges).map(|pool| pool.pg_num);
-    let lowest = |(id, saved): (&u64, &u32)| (*id, now(id).map_or(*saved, |now| now.min(*saved)));
-    record.pg_nums.iter().map(lowest).collect()
-}
-
-/// Returns the PGs that are younger than the stop and may be placed on the stopped OSD.
-///
-/// A split of a PG that the OSD served created them, or their pool is new. CRUSH places such a PG on the
-/// stopped OSD too, and Ceph reports it as undersized (observed on 16.2.15).
-fn younger<'a>(record: &'a Record, ceph: &'a Ceph) -> impl Iterator<Item = (&'a PgId, &'a Pg)> {
-    let may_be_here = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
-        Some(pg_num) => {
-            id.number >= *pg_num
-                && id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor))
-        }
-        None => true,
-    };
-    // The record of a new OSD has no stop.
-    let pools = record.stop_intended_at.iter().flat_map(|_| pools_of(&ceph.pgs));
-    let pgs = pools.flat_map(|pool| {
-        let first = PgId { pool, number: record.pg_nums.get(&pool).copied().unwrap_or(0) };
-        ceph.pgs.range(first..=PgId { pool, number: u32::MAX })
-    });
-    pgs.filter(move |(id, pg)| !record.pgs.contains(*id) && may_be_here(id, pg))
-}
-
-/// Returns the PGs that the OSD served, and those younger ones that are concerned.
-fn with_younger(
-    record: &Record,
-    guard: Guard,
-    is_concerned: impl Fn(&Pg) -> bool,
-    ceph: &Ceph,
-) -> BTreeSet<PgId> {
-    let younger = younger(record, ceph).filter(|(_, pg)| !is_out(guard) && is_concerned(pg));
-    younger.map(|(id, _)| *id).chain(record.pgs.iter().copied()).collect()
-}
-
-/// Returns the PGs that may be without their replica on the stopped OSD: those that it served, and younger
-/// ones.
+/// Returns the PGs that may be without their replica on the stopped OSD: those that it served.
 ///
 /// An OSD that was emptied served none: a replica that is missing is another one. If another client marks it
 /// in after it was destroyed, the PGs that it held map to it again.
@@ -315,16 +239,5 @@ pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
         let slot = ceph.slots.get(&record.osd).filter(gets);
         return slot.map(|_| record.held_pgs().clone()).unwrap_or_default();
     }
-    with_younger(record, Guard::YoungerPgsExcused, |_| true, ceph)
-}
-
-/// Returns the PGs that must report after the OSD has booted: those that it served, and younger ones that
-/// are short of an OSD.
-///
-/// A younger PG that has all its OSDs without this one is not affected by the boot, and may not report.
-pub fn affected_by_boot(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
-    if record.empty.is_some() {
-        return record.held_pgs().clone();
-    }
-    with_younger(record, Guard::YoungerPgsReport, |pg| (pg.up.len() as u64) < size_of(pg, ceph), ceph)
+    record.pgs.clone()
 }

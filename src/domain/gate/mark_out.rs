@@ -7,6 +7,7 @@ use super::node::of_node_and_rook;
 use super::pvc::no_rotation;
 use super::stop::{around_any_stop, data_before_stop};
 use super::surroundings::{flag_in_the_way, flags_of, not_ambiguous};
+use crate::domain::ledger::Run;
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
@@ -20,12 +21,12 @@ pub(super) const HOLDS_DATA: [&str; 1] = ["norebalance"];
 pub fn before_mark_out(
     osd: OsdId,
     node: &NodeName,
-    our_fence: Option<&str>,
+    run: &Run,
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
     first_not_open([
-        around_any_stop(our_fence, seen),
+        around_any_stop(run, seen),
         not_ambiguous(osd, seen),
         flags_of(osd, seen),
         flag_in_the_way(&HOLDS_DATA, seen),

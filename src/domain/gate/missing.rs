@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::answer::first_of;
 use super::clean::{FAULTY, HEALTHY, MOVING, has_all_replicas, is_clean, state_text};
+use super::pg::{is_short, leaves_redundancy, old_statistics};
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::observation::{Ceph, Pg};
+use crate::domain::observation::{Ceph, Pg, Slot, SlotState};
 use crate::domain::osd::{OsdId, PgId};
 use crate::domain::policy::Missing;
 
@@ -34,7 +36,7 @@ enum Verdict {
 
 /// Returns the gate that is open if no replica of any PG is missing; that of the stopped OSD does not count.
 pub(super) fn none_missing(stopped: OsdId, ceph: &Ceph) -> Gate {
-    only_ours_missing((stopped, &BTreeSet::new()), &Missing::new(), ceph)
+    only_these_missing((stopped, &BTreeSet::new()), &Missing::new(), ceph)
 }
 
 /// Returns the gate that is open if only replicas on stopped OSDs are missing, at most one of each PG.
@@ -42,10 +44,31 @@ pub(super) fn none_missing(stopped: OsdId, ceph: &Ceph) -> Gate {
 /// Every PG has all its replicas, except the PGs that a stopped OSD served, which may be without that
 /// replica. Placement does not matter: replicas may be moving.
 ///
+/// So may the PGs that CRUSH places on a stopped OSD since its stop.
+///
 /// `beside`: PGs of the other OSDs of its batch that are stopped, or get their data back.
 pub(super) fn only_ours_missing(
     (stopped, pgs): (OsdId, &BTreeSet<PgId>),
     beside: &Missing,
+    ceph: &Ceph,
+) -> Gate {
+    let is_stopped = |osd: OsdId| osd == stopped || beside.contains_key(&osd);
+    missing((stopped, pgs), beside, places_only_on_stopped(is_stopped, ceph), ceph)
+}
+
+/// Returns the same gate for an OSD that was emptied: no other PG is excused.
+pub(super) fn only_these_missing(
+    (stopped, pgs): (OsdId, &BTreeSet<PgId>),
+    beside: &Missing,
+    ceph: &Ceph,
+) -> Gate {
+    missing((stopped, pgs), beside, false, ceph)
+}
+
+fn missing(
+    (stopped, pgs): (OsdId, &BTreeSet<PgId>),
+    beside: &Missing,
+    places_on_stopped: bool,
     ceph: &Ceph,
 ) -> Gate {
     let mut unknown = Gate::Open;
@@ -58,7 +81,15 @@ pub(super) fn only_ours_missing(
             continue;
         }
         let is_theirs = || beside.values().any(|pgs| pgs.contains(id));
-        match without(is_stopped, pgs.contains(id) || is_theirs(), pg, ceph) {
+        let may_lack = pgs.contains(id) || is_theirs();
+        let mut verdict = without(is_stopped, may_lack, pg, ceph);
+        let is_placed = || places_on_stopped && is_short(pg, ceph) && survives_one_more(pg, ceph);
+        if matches!(verdict, Verdict::Missing) && !may_lack && is_placed() {
+            verdict = without(is_stopped, true, pg, ceph);
+            let old = old_statistics((id, pg), ceph).map_or(Gate::Open, Gate::Unknown);
+            unknown = first_of([unknown, old]);
+        }
+        match verdict {
             Verdict::Complete => {}
             Verdict::Passing if unknown != Gate::Open => {}
             Verdict::Passing => {
@@ -70,6 +101,30 @@ pub(super) fn only_ours_missing(
         }
     }
     unknown
+}
+
+/// Returns whether a PG can lack an OSD only because a stopped one is missing.
+///
+/// Every other OSD that gets data is up. If `pgp_num` of a pool changes or an upmap is removed, CRUSH places
+/// PGs on the stopped OSD that it never served: they have their data on other OSDs, and wait for the rebuilt
+/// one (observed: the first step of a merge, 2 s after a stop, 16.2.15). So do PGs of a split, or of a new
+/// pool. An OSD that is out, or has no weight, gets no PG. But if the mons marked it out after its slot was
+/// destroyed, a PG may find no other OSD.
+fn places_only_on_stopped(is_stopped: impl Fn(OsdId) -> bool, ceph: &Ceph) -> bool {
+    let is_missed = |slot: &Slot| match slot.state {
+        SlotState::Destroyed => slot.has_weight(),
+        SlotState::Exists | SlotState::New => slot.gets_data(),
+    };
+    let mut of_stopped = ceph.slots.iter().filter(|(osd, slot)| is_stopped(**osd) && !slot.up);
+    let is_other_down = |(osd, slot): (&OsdId, &Slot)| !is_stopped(*osd) && !slot.up && slot.gets_data();
+    of_stopped.any(|(_, slot)| is_missed(slot))
+        && !ceph.slots.iter().any(is_other_down)
+        && !is_out(Guard::PlacedSinceExcused)
+}
+
+/// Returns whether the pool of a PG was one whose OSDs may be stopped with their data.
+fn survives_one_more(pg: &Pg, ceph: &Ceph) -> bool {
+    ceph.pools.get(&pg.pool).is_some_and(leaves_redundancy)
 }
 
 /// Returns whether a PG that the stopped OSD did not serve has all its replicas, those on its batch included.

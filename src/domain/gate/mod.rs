@@ -12,6 +12,7 @@ mod missing;
 mod new;
 mod node;
 mod own;
+mod pg;
 mod precondition;
 mod pvc;
 mod reason;
@@ -31,8 +32,8 @@ pub use clean::{
     state_text, unclean_words,
 };
 pub use data::{
-    affected_by_boot, all_known, gone, is_filled, is_short_of_osds, lowest_pg_nums, moved_unclean, pg_nums,
-    pgs_of, served, unavailable_without, without_redundancy,
+    all_known, gone, is_filled, is_short_of_osds, is_short_without, moved_unclean, pgs_of, served,
+    unavailable_without, without_redundancy,
 };
 pub use emptied::{emptiable, emptied, peering, safe_to_destroy};
 pub use latency::commit_latency;
@@ -40,6 +41,7 @@ pub use mark_out::before_mark_out;
 pub use new::{before_adopt, before_new, of_node_for_new};
 pub use node::{node_answers, of_node};
 pub use own::{Own, passes_by_itself};
+pub use pg::is_short;
 pub use precondition::precondition;
 pub use pvc::same_pvc;
 pub use reason::Reason;
@@ -48,8 +50,8 @@ pub use removal::{
     removable, removed_together, weights_not_reset,
 };
 pub use rook::{
-    Fenced, can_be_fenced, fenced, is_old_status, left_to_rooks_migration, migrates_none, reshaped_by_rook,
-    rook_answers, stays_fenced,
+    Fenced, can_be_fenced, fenced, is_old_status, left_to_rooks_migration, migrates_none,
+    needs_lasting_fence, reshaped_by_rook, rook_answers, stays_fenced,
 };
 pub use space::{enough_space, least_space, room, used_bytes};
 pub use stop::{

@@ -6,6 +6,7 @@ use super::node::of_node_and_rook;
 use super::rook;
 use super::stop::mon_quorum;
 use super::surroundings::{flag_in_the_way, may_come_up_on, none_ambiguous, rook_and_release};
+use crate::domain::ledger::Run;
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 
@@ -14,9 +15,9 @@ use crate::domain::osd::NodeName;
 /// Asked before the OSD is recorded and again before its node agent is created. Rook is not at work, no PG
 /// lacks a replica except those short of OSDs or space, and the node is Ready. No OSD is stopped and no data
 /// is removed, so neither redundancy nor fullness is asked: a new OSD is the cure for both.
-pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_new(node: &NodeName, run: &Run, seen: &Observation) -> Gate {
     first_not_open([
-        before_adopt(node, our_fence, seen),
+        before_adopt(node, run, seen),
         flag_in_the_way(&FLAGS_FOR_NEW, seen),
         may_come_up_on(node, seen),
         fresh(|_| true, &seen.ceph),
@@ -27,11 +28,11 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
 /// Returns the gate before an OSD is started that is finished, down, and started by nothing.
 ///
 /// Like `before_new`, but without the checks of flags and PGs: the OSD brings its data.
-pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_adopt(node: &NodeName, run: &Run, seen: &Observation) -> Gate {
     first_not_open([
         // No fence is set for such an OSD: Rook itself turns available disks into OSDs.
-        rook::is_away_by_hand(seen),
-        rook_and_release(our_fence, seen),
+        rook::is_away_by_hand(run, seen),
+        rook_and_release(run, seen),
         // The id and the PVCs of a new OSD are those that no Deployment names.
         none_ambiguous(seen),
         mon_quorum(seen),

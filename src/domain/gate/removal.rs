@@ -9,6 +9,7 @@ use super::node::node_ready;
 use super::stop::{around_any_stop, data_before_stop, ok_to_stop};
 use super::surroundings::{flag_in_the_way, flags_of, not_ambiguous, surroundings};
 use super::{Reason, rook};
+use crate::domain::ledger::Run;
 use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Accepted;
@@ -101,10 +102,10 @@ pub fn fits_place(osd: OsdId, disk: DiskAfter, seen: &Observation) -> Gate {
 }
 
 /// Returns the gate before the removal of any OSD, except for the PGs.
-pub fn before_any_removal(our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_any_removal(run: &Run, seen: &Observation) -> Gate {
     first_not_open([
-        weights_not_reset(seen),
-        around_any_stop(our_fence, seen),
+        weights_not_reset(run, seen),
+        around_any_stop(run, seen),
         flag_in_the_way(&HOLDS_DATA, seen),
     ])
 }
@@ -116,12 +117,12 @@ pub fn before_any_removal(our_fence: Option<&str>, seen: &Observation) -> Gate {
 pub fn before_drop_weight(
     osd: OsdId,
     node: &NodeName,
-    our_fence: Option<&str>,
+    run: &Run,
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
     first_not_open([
-        before_any_removal(our_fence, seen),
+        before_any_removal(run, seen),
         not_ambiguous(osd, seen),
         rook::prepares_none_on(Some(node), seen),
         data_before_stop(osd, &pgs_of(osd, seen), accepted, seen),
@@ -133,13 +134,13 @@ pub fn before_drop_weight(
 pub fn before_last_stop(
     osd: OsdId,
     node: &NodeName,
-    our_fence: Option<&str>,
+    run: &Run,
     accepted: &Accepted,
     seen: &Observation,
 ) -> Gate {
     let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
     first_not_open([
-        around_any_stop(our_fence, seen),
+        around_any_stop(run, seen),
         not_ambiguous(osd, seen),
         if is_up { flags_of(osd, seen) } else { Gate::Open },
         rook::prepares_none_on(Some(node), seen),
@@ -152,18 +153,18 @@ pub fn before_last_stop(
 /// Returns the gate before the disk of a destroyed OSD is wiped: no PG lacks a replica.
 ///
 /// No PG needs the disk. But as long as a replica is missing anywhere, no data is given up.
-pub fn before_last_wipe(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_last_wipe(osd: OsdId, node: &NodeName, run: &Run, seen: &Observation) -> Gate {
     first_not_open([
         none_missing(osd, &seen.ceph),
         fresh(|_| true, &seen.ceph),
-        surroundings(our_fence, seen),
+        surroundings(run, seen),
         rook::prepares_none_on(Some(node), seen),
         node_ready(node, seen),
     ])
 }
 
 /// Returns the gate that is shut if a running Rook would reset a CRUSH weight of 0, or has done so.
-pub fn weights_not_reset(seen: &Observation) -> Gate {
-    let resets = seen.kube.declaration.resets_weights && rook::is_away(seen) != Gate::Open;
+pub fn weights_not_reset(run: &Run, seen: &Observation) -> Gate {
+    let resets = seen.kube.declaration.resets_weights && rook::is_away(run, seen) != Gate::Open;
     shut_if(resets, || Reason::RookResetsWeights { cluster: seen.kube.declaration.name.clone() })
 }

@@ -26,9 +26,13 @@ const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
 /// updates the CephCluster.
 ///
 /// A Deployment that is found at 0 may be a remaining one, while the operator is running elsewhere. It is the
-/// right one if osd-migrate scaled it, or if the fence is set, which needs an operator that was running.
-pub(super) fn is_away(seen: &Observation) -> Gate {
-    let is_right = |operator: &Operator| operator.scaled_by_osd_migrate || seen.kube.fence.is_some();
+/// right one if the run scaled it, or if the fence is set: both need an operator that was running.
+///
+/// Its `managedFields` do not say who scaled it: the API server drops the entry of a write of the subresource
+/// `scale` with the next status (Kubernetes 1.34.4).
+pub(super) fn is_away(run: &Run, seen: &Observation) -> Gate {
+    let is_scaled = |operator: &Operator| run.operator.as_ref().is_some_and(|was| was.is(operator));
+    let is_right = |operator: &Operator| is_scaled(operator) || seen.kube.fence.is_some();
     let is_recent = |checked: &DateTime<Utc>| !is_old_status(*checked, seen.at);
     match (&seen.kube.operator, seen.kube.rook_checked.filter(is_recent)) {
         (Some(operator), _) if operator.runs() => {
@@ -47,8 +51,8 @@ pub fn is_old_status(checked: DateTime<Utc>, now: DateTime<Utc>) -> bool {
 }
 
 /// Returns the gate that is open if no operator is running, before acts for which a run does not scale it.
-pub(super) fn is_away_by_hand(seen: &Observation) -> Gate {
-    match is_away(seen) {
+pub(super) fn is_away_by_hand(run: &Run, seen: &Observation) -> Gate {
+    match is_away(run, seen) {
         Gate::Shut(Reason::OperatorRuns { name, ends, .. }) => {
             Gate::Shut(Reason::OperatorRuns { name, stopped_by: StoppedBy::Person, ends })
         }
@@ -57,8 +61,8 @@ pub(super) fn is_away_by_hand(seen: &Observation) -> Gate {
 }
 
 /// Returns the gate that is open if no operator is running, or if the running one can be fenced.
-pub fn can_be_fenced(seen: &Observation) -> Gate {
-    if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
+pub fn can_be_fenced(run: &Run, seen: &Observation) -> Gate {
+    if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(run, seen) }
 }
 
 /// Returns the gate that is open if Rook is not in the middle of its own migration of an OSD.
@@ -98,11 +102,20 @@ fn not_prepared(concerns: impl Fn(Option<&NodeName>) -> bool, seen: &Observation
     job.map_or(Gate::Open, shut).guarded()
 }
 
-/// Returns whether the fence stays set between two OSDs.
+/// Returns whether the fence that is set stays set between two OSDs.
+///
+/// A fence that Rook has not acknowledged is removed when no OSD needs it: Rook reports a label once, when it
+/// was set or when Rook starts, and the event is deleted after an hour. If no run looks in that time, only
+/// another fence is acknowledged (`watchControllerPredicate` in Rook's `predicate.go`, 1.20.6).
+pub fn stays_fenced(run: &Run, seen: &Observation) -> bool {
+    run.fence_acknowledged && needs_lasting_fence(seen)
+}
+
+/// Returns whether Rook must be fenced between two OSDs.
 ///
 /// If the CephCluster lets a running Rook migrate OSDs, Rook would start its own migration between two OSDs
 /// of osd-migrate. So the fence stays until no OSD is left that Rook would migrate, or give another shape.
-pub fn stays_fenced(seen: &Observation) -> bool {
+pub fn needs_lasting_fence(seen: &Observation) -> bool {
     let would_migrate = seen.kube.declaration.confirmed && !is_out(Guard::FenceStays);
     let would_reshape = || !reshaped_by_rook(seen).is_empty() && !is_out(Guard::SetsFenced);
     seen.kube.fenceable_operator().is_some() && (would_migrate || would_reshape())

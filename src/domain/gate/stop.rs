@@ -4,13 +4,13 @@ use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
 use super::data::{all_clean, clean_for, fresh, not_merging, redundancy, served, unavailable_without};
 use super::emptied::still_out;
-use super::missing::only_ours_missing;
+use super::missing::{only_ours_missing, only_these_missing};
 use super::node::{node_ready, of_node_and_rook};
 use super::pvc::{no_rotation, same_pvc};
 use super::space::enough_space;
 use super::surroundings::{ambiguous_osds_known, flags_of, not_ambiguous, surroundings};
 use super::{Reason, pgs_of, rook};
-use crate::domain::ledger::Record;
+use crate::domain::ledger::{Record, Run};
 use crate::domain::observation::{Admission, Observation, OkToStop};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 use crate::domain::policy::{Accepted, Missing};
@@ -19,19 +19,13 @@ use std::collections::BTreeSet;
 /// Returns the gate before an OSD is recorded and before it is stopped.
 ///
 /// No replica is missing, Ceph agrees, and one more loss is survivable.
-pub fn before_stop(
-    osd: OsdId,
-    node: &NodeName,
-    our_fence: Option<&str>,
-    accepted: &Accepted,
-    seen: &Observation,
-) -> Gate {
+pub fn before_stop(osd: OsdId, node: &NodeName, run: &Run, accepted: &Accepted, seen: &Observation) -> Gate {
     let concerned = pgs_of(osd, seen);
     first_not_open([
         // The reason that no waiting resolves comes first: such an OSD is refused, whatever the other reasons
         // are.
         redundancy(&concerned, seen),
-        around_any_stop(our_fence, seen),
+        around_any_stop(run, seen),
         data_before_stop(osd, &concerned, accepted, seen),
         before_this_stop(osd, node, seen),
     ])
@@ -53,13 +47,13 @@ pub fn data_before_stop(
 }
 
 /// Returns the gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
-pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    first_not_open([surroundings(our_fence, seen), ambiguous_osds_known(seen), mon_quorum(seen)])
+pub fn around_any_stop(run: &Run, seen: &Observation) -> Gate {
+    first_not_open([surroundings(run, seen), ambiguous_osds_known(seen), mon_quorum(seen)])
 }
 
 /// Returns the gate before any OSD is stopped or restarted, if all PGs have to be clean.
-pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    first_not_open([around_any_stop(our_fence, seen), fresh(|_| true, &seen.ceph), all_clean(&seen.ceph)])
+pub fn before_any_stop(run: &Run, seen: &Observation) -> Gate {
+    first_not_open([around_any_stop(run, seen), fresh(|_| true, &seen.ceph), all_clean(&seen.ceph)])
 }
 
 /// Returns the gate before a stop that concerns this OSD only, without redundancy.
@@ -76,14 +70,15 @@ pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate
 /// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.
 ///
 /// Only its own replicas may be missing, and those of the stopped OSDs of its batch (`beside`).
-pub fn after_stop(record: &Record, our_fence: Option<&str>, beside: &Missing, seen: &Observation) -> Gate {
+pub fn after_stop(record: &Record, run: &Run, beside: &Missing, seen: &Observation) -> Gate {
     let pgs = served(record, &seen.ceph);
     let is_old = seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.fsid == Some(record.old));
     let is_emptied = record.empty.is_some() && is_old;
+    let none_else_missing = if record.empty.is_some() { only_these_missing } else { only_ours_missing };
     // The data comes first: it may need a person, who is not called for conditions that pass without help.
     first_not_open([
         if is_emptied { still_out(record.osd, &seen.ceph) } else { Gate::Open },
-        only_ours_missing((record.osd, &pgs), beside, &seen.ceph),
+        none_else_missing((record.osd, &pgs), beside, &seen.ceph),
         same_pvc(record, seen),
         no_rotation(record.osd, seen),
         // An OSD that is removed gets no successor.
@@ -91,7 +86,7 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, beside: &Missing, se
         // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked. For an emptied
         // OSD no PG is excused: all replicas must exist by statistics that know which OSDs are up.
         fresh(|pg| is_emptied || pgs.contains(pg), &seen.ceph),
-        surroundings(our_fence, seen),
+        surroundings(run, seen),
         if record.is_removal() { Gate::Open } else { flags_of(record.osd, seen) },
         rook::prepares_none_on(Some(&record.node), seen),
         if record.is_removal() { Gate::Open } else { node_ready(&record.node, seen) },
@@ -114,8 +109,8 @@ pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
 /// Returns the gate before an OSD is restarted as it is.
 ///
 /// No data is removed, so one more loss need not be survivable.
-pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    first_not_open([before_any_restart(our_fence, seen), before_this_stop(osd, node, seen)])
+pub fn before_restart(osd: OsdId, node: &NodeName, run: &Run, seen: &Observation) -> Gate {
+    first_not_open([before_any_restart(run, seen), before_this_stop(osd, node, seen)])
 }
 
 /// Returns the gate before any OSD is restarted as it is.
@@ -123,12 +118,12 @@ pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen
 /// The rollout of every Deployment must be complete: right after a change of its Deployment an OSD is still
 /// up, and its PGs are still clean. That of an OSD that is down and out, or purged, never is, and it has no
 /// data.
-pub fn before_any_restart(our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_any_restart(run: &Run, seen: &Observation) -> Gate {
     let may_serve = |osd: &OsdId| seen.ceph.slots.get(osd).is_some_and(|slot| !slot.is_down_and_out());
     let rolling = seen.kube.daemons.iter().find(|(osd, daemon)| !daemon.rolled_out && may_serve(osd));
     first_not_open([
-        rook::is_away_by_hand(seen),
-        before_any_stop(our_fence, seen),
+        rook::is_away_by_hand(run, seen),
+        before_any_stop(run, seen),
         rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::RolloutInProgress { osd: *osd })),
     ])
 }

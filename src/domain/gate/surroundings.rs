@@ -3,6 +3,7 @@
 use super::answer::{Gate, first_not_open, shut_if};
 use super::{Reason, rook};
 use crate::domain::guard::{Guard, is_out};
+use crate::domain::ledger::Run;
 use crate::domain::observation::{Ambiguity, Observation, Releases, Slot};
 use crate::domain::osd::{NodeName, OsdId};
 
@@ -68,24 +69,24 @@ fn set_group(flag: &str, on: Option<&String>) -> Gate {
 }
 
 /// Returns the gate of everything around the PGs: Rook, space, flags, upgrades.
-pub(super) fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub(super) fn surroundings(run: &Run, seen: &Observation) -> Gate {
     let of_a_quota = is_out(Guard::PoolQuotaIsNoFull) && seen.ceph.health.contains("POOL_FULL");
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code) || of_a_quota);
     first_not_open([
-        rook_and_release(our_fence, seen),
+        rook_and_release(run, seen),
         full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
         flags(seen),
     ])
 }
 
 /// Returns the gate that is open if Rook can't interfere and no upgrade is in progress.
-pub(super) fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub(super) fn rook_and_release(run: &Run, seen: &Observation) -> Gate {
     let kube = &seen.kube;
-    let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
+    let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != run.fence.as_deref());
     first_not_open([
         shut_if(kube.declaration.external, || Reason::External),
         shut_if(kube.declaration.removes_out_osds, || Reason::RookRemovesOutOsds),
-        rook::can_be_fenced(seen),
+        rook::can_be_fenced(run, seen),
         foreign_fence
             .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedExternally { value: value.to_owned() })),
         rook::prepares_none_unplaced(seen),

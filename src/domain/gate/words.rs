@@ -5,7 +5,9 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use super::{Reason, StoppedBy};
-use crate::domain::commands::{HOW_TO_CONFIRM, REMOVE_CONFIRMED, RESUME, retry, scale_operator, scale_osd};
+use crate::domain::commands::{
+    HOW_TO_CONFIRM, REMOVE_CONFIRMED, RESUME, restart_operator, retry, scale_operator, scale_osd,
+};
 use crate::domain::ledger::FENCE;
 use crate::domain::osd::OsdId;
 use crate::domain::units::{milliseconds, size, size_at_least};
@@ -229,7 +231,8 @@ impl fmt::Display for Reason {
             Self::FenceNotAcknowledged { name } => write!(
                 f,
                 "Rook's operator {name} is running and has not acknowledged the fence of the CephCluster yet (event \
-                 ReconcileSkipped); it does so after its current reconcile. If it never does: {}",
+                 ReconcileSkipped); it does so after its current reconcile, or when it is restarted: {}. If it never does: {}",
+                restart_operator(name),
                 scale_operator(name, 0)
             ),
             Self::FencedExternally { value } => {

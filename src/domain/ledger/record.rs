@@ -12,7 +12,7 @@ use crate::domain::osd::{
 use crate::domain::removal::Removal;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Strategy by which an OSD gets onto its device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -98,8 +98,6 @@ pub struct Record {
     pub empty: Option<Emptying>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
-    /// Number of PGs of each pool, saved with `pgs`: PGs with higher numbers are younger than the stop.
-    pub pg_nums: BTreeMap<u64, u32>,
     /// Time of the first intent to stop since the record was created or its PGs changed, however long ago.
     pub stop_intended_at: Option<DateTime<Utc>>,
     /// Since when the OSD is observed as stopped, or as down after its stop. None while it is up.
@@ -124,7 +122,7 @@ pub struct Record {
     pub new: Option<OsdFsid>,
     /// Since when Rook is expected to create the Deployment.
     pub left_to_rook_since: Option<DateTime<Utc>>,
-    /// For an OSD on an available disk: epoch in which it came up, and time of the first observation of it.
+    /// Epoch in which the new OSD came up, and time of the first observation of it.
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// History of saves: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,

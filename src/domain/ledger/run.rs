@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FenceWait, LeftPvcs, Refusals};
+use crate::domain::observation::Operator;
 use crate::domain::osd::OsdId;
 use crate::domain::recovery::RecoveryOptions;
 use crate::domain::scrub::ScrubFlags;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 /// Prefix of the value of osd-migrate's fence, followed by the record that the fence was set for.
@@ -188,8 +189,20 @@ pub struct FenceOrder {
 pub struct Skipping {
     /// uid of the Job. Another Job waits again.
     pub job: String,
-    /// Since when it waits.
+    /// Since when it waits, later by the time for which a pause or a closed window held the run.
     pub since: DateTime<Utc>,
+    /// When the run was held. None while it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_at: Option<DateTime<Utc>>,
+}
+
+impl Skipping {
+    /// Returns the wait of a run that is held, or no longer held.
+    #[must_use]
+    pub fn held(&self, is_held: bool, at: DateTime<Utc>) -> Self {
+        let lasted = self.held_at.map_or_else(TimeDelta::zero, |held_at| at - held_at);
+        Self { since: self.since + lasted, held_at: is_held.then_some(at), job: self.job.clone() }
+    }
 }
 
 /// Last progress of a run, counted in pods of its Job that had failed by then.
@@ -252,6 +265,16 @@ pub struct ScaledOperator {
     /// uid of the Job that scaled it. None in data of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// It is scaled back from now on: the next one that scales it up is osd-migrate. Missing if it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restoring: bool,
+}
+
+impl ScaledOperator {
+    /// Returns whether an operator is this one, and was not recreated.
+    pub fn is(&self, found: &Operator) -> bool {
+        self.uid.as_ref().is_none_or(|uid| *uid == found.uid)
+    }
 }
 
 /// PodDisruptionBudget of the OSDs before osd-migrate limited it to 0.

@@ -84,6 +84,8 @@ pub enum Saving {
     FenceGone,
     /// Rook's operator as it is, before it is scaled to 0.
     OperatorScaled,
+    /// Rook's operator is about to be restored.
+    OperatorRestoring,
     /// Rook's operator is restored, or is no longer osd-migrate's concern.
     OperatorRestored,
     /// The OSDs' PodDisruptionBudget as it is, before it is limited to 0.
@@ -207,6 +209,7 @@ impl Saving {
             | Self::FenceOrdered
             | Self::FenceGone
             | Self::OperatorScaled
+            | Self::OperatorRestoring
             | Self::OperatorRestored
             | Self::Pdb
             | Self::PdbRestored

@@ -19,8 +19,6 @@ pub struct Operator {
     pub pods: u32,
     /// `metadata.generation` of its Deployment. Each change of the spec, by any client, adds one.
     pub generation: i64,
-    /// osd-migrate was the last to write the replicas, whatever else was written since (`managedFields`).
-    pub scaled_by_osd_migrate: bool,
     /// The operator leaves a CephCluster with the label `do-not-reconcile` alone (Rook >= 1.19.2, by the tag
     /// of its image).
     pub honours_fence: bool,

@@ -15,23 +15,6 @@ pub struct PgId {
     pub number: u32,
 }
 
-impl PgId {
-    /// Returns the PG from which splits created this PG, if its pool had this many PGs before.
-    ///
-    /// A split PG keeps its number without the highest bit (`pg_t::get_parent`, 16.2.15). A PG with a number
-    /// below `pg_num` is its own ancestor. Returns `None` if the pool had no PGs.
-    pub fn ancestor(self, pg_num: u32) -> Option<Self> {
-        if pg_num == 0 {
-            return None;
-        }
-        let mut number = self.number;
-        while number >= pg_num {
-            number ^= 1 << number.ilog2();
-        }
-        Some(Self { number, ..self })
-    }
-}
-
 impl fmt::Display for PgId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:x}", self.pool, self.number)
@@ -95,19 +78,5 @@ mod tests {
         let mut pgs = ["10.0", "2.10", "2.9", "2.a"].map(pg);
         pgs.sort();
         assert_eq!(pgs.map(|pg| pg.to_string()), ["2.9", "2.a", "2.10", "10.0"]);
-    }
-
-    #[test]
-    fn ancestor_of_a_pg_is_without_the_highest_bits() {
-        for (child, pg_num, parent) in [
-            ("3.2b", 64, "3.2b"),
-            ("3.2b", 32, "3.b"),
-            ("3.6b", 32, "3.b"),
-            ("3.1d", 12, "3.5"),
-            ("3.1", 1, "3.0"),
-        ] {
-            assert_eq!(pg(child).ancestor(pg_num), Some(pg(parent)), "{child} of {pg_num}");
-        }
-        assert_eq!(pg("3.1").ancestor(0), None);
     }
 }

@@ -320,7 +320,8 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
         is_served && gate::only_lacks_space_to_move(pg, &seen.ceph)
     };
     let is_excused = |pg: &Pg| is_short(pg) || is_faulty(pg) || is_elsewhere(pg);
-    let moves = record.gets_any_pgs();
+    // What was moved out of a directory must be good where it is now: then the directory is emptied.
+    let moves = record.is_in_directory();
     slot.up
         && passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
         && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, is_excused, &seen.ceph)
@@ -337,8 +338,7 @@ fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
     let no_longer_onto = before.iter().filter(onto).filter(|upmap| !now.contains(upmap));
     let away_since = now.iter().filter(away).filter(|upmap| !before.contains(upmap));
     let moved: BTreeSet<&PgId> = no_longer_onto.chain(away_since).map(|upmap| &upmap.pg).collect();
-    let affected = gate::affected_by_boot(record, &seen.ceph);
-    affected.into_iter().filter(|pg| !moved.contains(pg)).collect()
+    record.held_pgs().iter().filter(|pg| !moved.contains(pg)).copied().collect()
 }
 
 /// Seconds for which the mgr may not know what a new OSD changed: it gets reports every 5 s
@@ -350,11 +350,20 @@ pub const STATISTICS_SECONDS: i64 = 10;
 /// It is unknown beforehand which PGs CRUSH gives to a new OSD, or to an OSD on another disk. Right after its
 /// boot the statistics show none on it, so it must be up for longer than they lag. Without any PG there is
 /// nothing to report.
+///
+/// The same is true for PGs that are short of an OSD, and for those that CRUSH moved: a pool that was split
+/// or created since the stop, or a change of `pgp_num`, gives an OSD PGs that it did not serve.
 fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
         epoch == slot.up_from && (seen.at - at).num_seconds() >= STATISTICS_SECONDS
     };
-    !record.gets_any_pgs() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
+    let may_come = |(id, pg): (&PgId, &Pg)| {
+        let is_silent = !pg.up.contains(&record.osd) && pg.reported_epoch < slot.up_from;
+        is_silent && (gate::is_short(pg, &seen.ceph) || record.held_pgs().contains(id))
+    };
+    let gets_others =
+        || record.gets_any_pgs() || !is_out(Guard::ShortPgsReport) && seen.ceph.pgs.iter().any(may_come);
+    seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago) || !gets_others()
 }
 
 /// Returns whether the daemon reports of itself what the record wants (P10).

@@ -94,7 +94,7 @@ fn may_begin(osd: OsdId, empties: bool, view: View<'_>) -> bool {
 
 /// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
 pub(super) fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
-    let around = gate::around_any_stop(view.our_fence(), view.seen);
+    let around = gate::around_any_stop(&view.ledger.run, view.seen);
     // A permanent reason is reported even if nothing may be started now.
     if let Gate::Shut(reason) = &around
         && reason.is_permanent()

@@ -4,7 +4,7 @@
 //! New OSDs come later. They would take the disk, or end the inventory, that a delayed OSD needs.
 
 use super::end::waiting;
-use super::rest::{Rest, until_skipped};
+use super::rest::{Rest, noting_held, until_skipped};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Next, Wait};
 use crate::domain::view::View;
@@ -21,6 +21,8 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let wait = |reason| Next::Wait(Wait::Gate { osd, reason });
     match gate::held(view) {
         Gate::Open => until_skipped(wait(reason), view),
-        Gate::Shut(held) | Gate::Unknown(held) => Some(waiting(view, wait(held))),
+        Gate::Shut(held) | Gate::Unknown(held) => {
+            Some(noting_held(view).unwrap_or_else(|| waiting(view, wait(held))))
+        }
     }
 }

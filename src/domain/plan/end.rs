@@ -92,6 +92,9 @@ pub(super) fn waiting(view: View<'_>, wait: Next) -> Next {
 
 /// Ends the run if no OSD is committed.
 fn finish(view: View<'_>, last: Next) -> Next {
+    if let Some(stays) = fence::acknowledged_to_stay(view) {
+        return stays;
+    }
     let left = operator::left_to_rook(view);
     match (last, &view.ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {

@@ -66,7 +66,7 @@ fn save_waiting_for_node(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
 }
 
 fn why_not_now(available: &AvailablePvcs, view: View<'_>) -> Option<Reason> {
-    let gates = [gate::begin(view), gate::before_new(&available.node, view.our_fence(), view.seen)];
+    let gates = [gate::begin(view), gate::before_new(&available.node, &view.ledger.run, view.seen)];
     gates.into_iter().find_map(|gate| match gate {
         Gate::Open => None,
         Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),

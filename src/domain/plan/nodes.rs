@@ -255,9 +255,9 @@ impl NodeProvisioner<'_> {
             // Another client deleted the inventory's result.
             return self.inventory_again(node, work.failures);
         };
-        let our_fence = self.view.our_fence();
+        let run = &self.view.ledger.run;
         if let Some(adopt) = adopt::next(node, inventory, self.view) {
-            let gate = self.begin(gate::before_adopt(node, our_fence, self.view.seen));
+            let gate = self.begin(gate::before_adopt(node, run, self.view.seen));
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
         let processed = available::process(node, inventory, self.view);
@@ -268,7 +268,7 @@ impl NodeProvisioner<'_> {
             let problems = processed.problems.iter().cloned().chain([why]).collect();
             return self.complete(node, work, &Processed { problems, ..processed });
         }
-        if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.view.seen)) {
+        if let Some(reason) = self.begin(gate::before_new(node, run, self.view.seen)) {
             return waits(node, reason);
         }
         // The node is Ready and not cordoned, but no longer gets new OSDs: the owner has selected other

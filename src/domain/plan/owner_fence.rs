@@ -48,7 +48,7 @@ fn begin(view: View<'_>) -> Next {
     if let Some(was) = &view.ledger.run.operator {
         return ended(FenceOutcome::ScaledByRun { name: was.name.clone() });
     }
-    match gate::can_be_fenced(view.seen) {
+    match gate::can_be_fenced(&view.ledger.run, view.seen) {
         Gate::Open if kube.fenceable_operator().is_some() => {}
         Gate::Open => {
             let operator = kube.operator.as_ref().map(|operator| operator.name.clone());

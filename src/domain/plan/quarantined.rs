@@ -10,7 +10,7 @@ use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Record, Strategy};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{JobState, KeyOwner, Pg};
-use crate::domain::osd::PgId;
+use crate::domain::osd::{OsdId, PgId};
 use crate::domain::removal::{Removal, RemovalRequest};
 use crate::domain::temporary::{flags, marked_out};
 use crate::domain::view::View;
@@ -160,10 +160,17 @@ const HEALS: [&str; 6] =
 ///
 /// A quarantined OSD that serves, the old one or the new one, backfills by itself.
 pub(super) fn only_quarantined_missing(view: View<'_>) -> bool {
+    only_missing(|_| false, view)
+}
+
+/// Returns the same, if such other PGs may be unclean, too.
+fn only_missing(others: impl Fn(&Pg) -> bool, view: View<'_>) -> bool {
     let theirs: BTreeSet<_> = down(view).flat_map(|record| &record.pgs).collect();
     let lacks_any = || unclean(view).any(|(_, pg)| !gate::is_whole(pg, &view.seen.ceph));
     // Once Ceph has healed, the run goes on with the others.
-    !theirs.is_empty() && lacks_any() && unclean(view).all(|(id, _)| theirs.contains(id))
+    unclean(view).any(|(id, _)| theirs.contains(id))
+        && lacks_any()
+        && unclean(view).all(|(id, pg)| theirs.contains(id) || others(pg))
 }
 
 /// Returns whether waiting does not help: only PGs of quarantined OSDs are unclean, and Ceph does not heal
@@ -175,7 +182,12 @@ pub(super) fn stay_unclean(view: View<'_>) -> bool {
     let since = |record: &Record| record.quarantine.as_ref().map(|quarantine| quarantine.since);
     let is_recent = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() < UNHEALED_MINUTES;
     let heals = |pg: &Pg| HEALS.iter().any(|word| pg.state.contains(*word));
-    only_quarantined_missing(view)
+    let is_away =
+        |osd: OsdId| view.ledger.records.get(&osd).is_some_and(|record| record.quarantine.is_some());
+    // Since its stop, CRUSH places PGs on such an OSD that it never served: of a split, of a new pool. One
+    // that has not reported yet is not known to lack anything.
+    let lacks_theirs = |pg: &Pg| !pg.up.is_empty() && gate::is_short_without(is_away, pg, &view.seen.ceph);
+    only_missing(lacks_theirs, view)
         && !down(view).any(|record| since(record).into_iter().chain(since_down(record)).any(is_recent))
         && !unclean(view).any(|(_, pg)| heals(pg))
 }

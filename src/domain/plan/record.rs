@@ -1,6 +1,6 @@
 //! Creation of records: each is numbered, named, and saved before anything is done (P5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, RecordId};
@@ -62,7 +62,6 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         evidence: begun.evidence,
         empty: begun.empty,
         pgs: BTreeSet::new(),
-        pg_nums: BTreeMap::new(),
         stop_intended_at: None,
         down_since: None,
         noout_lifted: false,

@@ -234,7 +234,7 @@ fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
         gate::failure_limit(view.policy, view.ledger),
         gate::migrates_none(view),
         gate::commit_latency(view),
-        gate::before_any_removal(view.our_fence(), view.seen),
+        gate::before_any_removal(&view.ledger.run, view.seen),
         own.all().clone(),
     ])
 }

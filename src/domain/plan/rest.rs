@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::domain::gate::Reason;
+use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::ledger::{Record, Run, Skipping};
 use crate::domain::next::{Next, Saving, Summary};
 use crate::domain::osd::OsdId;
@@ -51,14 +51,31 @@ pub(super) fn skipping_for(view: View<'_>) -> Option<TimeDelta> {
 /// Returns how long a wait of this run lasts, if its begin is saved.
 pub(super) fn lasts(begin: Option<&Skipping>, view: View<'_>) -> Option<TimeDelta> {
     let known = begin.filter(|known| known.job == view.policy.run)?;
-    Some(view.seen.at - known.since)
+    Some(known.held_at.unwrap_or(view.seen.at) - known.since)
 }
 
 /// Returns the next step while only OSDs that their own state blocks are left; `None` once the run ends
 /// without them.
 pub(super) fn until_skipped(wait: Next, view: View<'_>) -> Option<Next> {
+    if let Some(noted) = noting_held(view) {
+        return Some(noted);
+    }
     let begin = || save_begin(Some(view.seen.at), |run| &mut run.skipping, view);
     up_to_limit(skipping_for(view), begin, wait, view)
+}
+
+/// Saves that the time of the wait for OSDs that their own state blocks stops, or goes on; `None` if that is
+/// saved, or no such wait has begun.
+///
+/// A pause is no time in which a node could return.
+pub(super) fn noting_held(view: View<'_>) -> Option<Next> {
+    let is_held = gate::held(view) != Gate::Open;
+    let known = view.ledger.run.skipping.as_ref().filter(|known| known.job == view.policy.run)?;
+    (known.held_at.is_some() != is_held).then(|| {
+        let mut ledger = view.ledger.clone();
+        ledger.run.skipping = Some(known.held(is_held, view.seen.at));
+        Next::Save { ledger, osd: None, why: Saving::Skipping }
+    })
 }
 
 /// Returns the next step of a wait that lasts for `run.skipAfter` at most; `None` once that is over.
@@ -85,6 +102,7 @@ pub(super) fn save_begin(
     view: View<'_>,
 ) -> Next {
     let mut ledger = view.ledger.clone();
-    *of(&mut ledger.run) = since.map(|since| Skipping { job: view.policy.run.clone(), since });
+    let job = || view.policy.run.clone();
+    *of(&mut ledger.run) = since.map(|since| Skipping { job: job(), since, held_at: None });
     Next::Save { ledger, osd: None, why: Saving::Skipping }
 }

@@ -95,7 +95,7 @@ fn save_waiting(since: Option<DateTime<Utc>>, view: View<'_>) -> Next {
 
 /// Returns the gate of a restart that is the same for all OSDs.
 fn for_all(view: View<'_>) -> Gate {
-    gate::first_of([gate::begin(view), gate::before_any_restart(view.our_fence(), view.seen)])
+    gate::first_of([gate::begin(view), gate::before_any_restart(&view.ledger.run, view.seen)])
 }
 
 /// Waits until the last restarted OSD is back before the run finishes.

@@ -90,7 +90,7 @@ impl Step<'_> {
         if self.facts.removal {
             return gate::first_of([
                 rook(),
-                gate::before_last_stop(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+                gate::before_last_stop(record.osd, &record.node, &self.view.ledger.run, accepted, seen),
                 drains::counted(record, seen),
                 drains::allowed(record.osd, seen),
             ]);
@@ -99,7 +99,7 @@ impl Step<'_> {
         let safe = || if is_emptied { gate::safe_to_destroy(record.osd, seen) } else { Gate::Open };
         let gates: [&dyn Fn() -> Gate; 6] = [
             &rook,
-            &|| gate::before_stop(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+            &|| gate::before_stop(record.osd, &record.node, &self.view.ledger.run, accepted, seen),
             &safe,
             &|| gate::enough_space(record, seen),
             &|| drains::counted(record, seen),

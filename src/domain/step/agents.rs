@@ -317,7 +317,7 @@ impl<'a> Step<'a> {
             NodeTask::Clear => record.new.map(|fsid| DataPrecondition::Backfilled {
                 osd: record.osd,
                 fsid,
-                pgs: gate::affected_by_boot(record, &self.view.seen.ceph),
+                pgs: record.held_pgs().clone(),
             }),
             NodeTask::Wipe => Some(DataPrecondition::NoneMissing { osd: record.osd }),
             NodeTask::Inspect | NodeTask::RestoreSlot => None,

@@ -78,7 +78,7 @@ impl Step<'_> {
         self.view.policy.deployment_by == DeploymentBy::ByRook
             && !record.is_new()
             && record.pvcs.is_none()
-            && !gate::stays_fenced(self.view.seen)
+            && !gate::needs_lasting_fence(self.view.seen)
             && !owner_fence::stands(self.view)
             && !self.rook_would_meet_others()
             && is_at_rest()

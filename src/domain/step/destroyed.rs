@@ -35,7 +35,7 @@ impl Step<'_> {
     /// Returns the gate before the old OSD's data is given up.
     pub(super) fn after_stop(&self) -> Gate {
         let beside = batch::beside(self.record, self.view);
-        gate::after_stop(self.record, self.view.our_fence(), &beside, self.view.seen)
+        gate::after_stop(self.record, &self.view.ledger.run, &beside, self.view.seen)
     }
 
     /// Destroys a slot with an issued fsid whose OSD is unfinished or has no key, so that it is rebuilt.
@@ -86,7 +86,7 @@ impl Step<'_> {
     /// Returns the gate before a new OSD, except for the API server's answer about its Deployment.
     pub(super) fn new_gates(&self) -> Gate {
         let seen = self.view.seen;
-        let before = gate::before_new(&self.record.node, self.view.our_fence(), seen);
+        let before = gate::before_new(&self.record.node, &self.view.ledger.run, seen);
         gate::first_not_open([before, gate::same_pvc(self.record, seen)])
     }
 

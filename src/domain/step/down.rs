@@ -232,7 +232,7 @@ impl Step<'_> {
             return next;
         }
         // A Rook that may migrate this OSD finishes what it has started before the intent is saved.
-        if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.view.seen)) {
+        if let Some(next) = self.fence().filter(|_| gate::needs_lasting_fence(self.view.seen)) {
             return next;
         }
         let pgs = gate::pgs_of(osd, self.view.seen);
@@ -258,7 +258,7 @@ impl Step<'_> {
                 if is_first && record.empty.is_none() {
                     (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
                 }
-                (record.pgs, record.pg_nums) = (pgs, gate::pg_nums(&self.view.seen.ceph));
+                record.pgs = pgs;
                 record.stop_intended_at = Some(self.view.seen.at);
                 (record.stop_reverted, record.blocked_since) = (None, None);
                 // The OSD serves: an earlier reverted stop is over, and this one needs `noout` again.

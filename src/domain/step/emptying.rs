@@ -206,7 +206,7 @@ impl Step<'_> {
         gate::first_of([
             can_be_stopped_later(record.osd, true, self.view),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
-            gate::before_mark_out(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+            gate::before_mark_out(record.osd, &record.node, &self.view.ledger.run, accepted, seen),
             gate::enough_space(record, seen),
         ])
     }

@@ -45,11 +45,18 @@ impl Step<'_> {
         let Content::NotFound { inspected } = &report.inspection.as_ref()?.content else { return None };
         let (OsdId(id), node) = (self.record.osd, &self.record.node);
         let is_on_disk = self.record.pvcs.is_none() && self.facts.slot != SlotFact::Other;
+        // `remove` accepts an OSD in quarantine only while it is dead.
+        let can_be_removed =
+            self.view.slot(self.record.osd).is_some_and(|slot| self.record.dead_in(slot).is_some());
+        let removal = if can_be_removed {
+            format!("; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove osd.{id}")
+        } else {
+            String::new()
+        };
         is_on_disk.then(|| {
             format!(
                 "its disk was not found on node {node}: {inspected}. If the disk is intact, put it back, then: \
-                 osd-migrate -n NAMESPACE retry osd.{id}; if it is dead, remove the OSD: osd-migrate -n NAMESPACE remove \
-                 osd.{id}"
+                 osd-migrate -n NAMESPACE retry osd.{id}{removal}"
             )
         })
     }

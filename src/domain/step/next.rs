@@ -6,6 +6,7 @@ use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, Facts, Phase, SlotFact};
+use crate::domain::temporary::fence;
 use crate::domain::view::View;
 
 /// Everything that the next step of one record depends on.
@@ -118,7 +119,8 @@ impl<'a> Step<'a> {
     /// Waits before work on the OSD starts: a person's control, or the time of day.
     pub fn held(&self, reason: Reason) -> Next {
         let cleared = || self.record.is_marked_out().then(|| self.clear_stop_intent()).flatten();
-        self.up_again().or_else(cleared).unwrap_or(Next::Wait(Wait::Gate { osd: self.record.osd, reason }))
+        let wait = Next::Wait(Wait::Gate { osd: self.record.osd, reason });
+        self.up_again().or_else(cleared).or_else(|| fence::acknowledged(self.view)).unwrap_or(wait)
     }
 
     /// Drops PGs saved at Stop that are gone, and reports them.
@@ -129,17 +131,11 @@ impl<'a> Step<'a> {
             return None;
         }
         let gone = gate::gone(&self.record.pgs, self.view.seen);
-        let pg_nums = gate::lowest_pg_nums(self.record, &self.view.seen.ceph);
-        // Once the new OSD is up, no gate asks for them.
-        let is_up = self.view.seen.ceph.slots.get(&self.record.osd).is_some_and(|slot| slot.up);
-        let is_known = is_up || pg_nums == self.record.pg_nums;
-        if gone.is_empty() && is_known {
+        if gone.is_empty() {
             return None;
         }
         let pgs = self.record.pgs.difference(&gone).copied().collect();
-        Some(self.save(Saving::PgsGone { pgs: gone }, |record| {
-            (record.pgs, record.pg_nums) = (pgs, pg_nums);
-        }))
+        Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
     }
 
     /// Gives up an OSD whose id another client purged after its stop: only a person knows whether the OSD is

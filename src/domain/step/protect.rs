@@ -98,7 +98,10 @@ impl Step<'_> {
         else {
             return next;
         };
-        ledger.note_refusal(self.record.osd, &self.view.policy.run, RefusedStep::Fence, &reason.to_string());
+        let (run, now) = (&self.view.policy.run, self.view.seen.at);
+        ledger.note_refusal(self.record.osd, run, RefusedStep::Fence, &reason.to_string());
+        // The fence may be set for another OSD too, which has its own time from now on.
+        ledger.run.note_fence(run, now);
         Next::Save { ledger, osd, why }
     }
 
@@ -141,7 +144,10 @@ impl Step<'_> {
     /// Removes the fence and clears its entry, if no other OSD needs it and Rook would not interfere.
     pub(super) fn unfence(&self) -> Option<Next> {
         let value = self.view.our_fence()?;
-        if gate::stays_fenced(self.view.seen) || owner_fence::stands(self.view) {
+        if let Some(stays) = fence::acknowledged_to_stay(self.view) {
+            return Some(stays);
+        }
+        if gate::stays_fenced(&self.view.ledger.run, self.view.seen) || owner_fence::stands(self.view) {
             return None;
         }
         (!self.rook_would_meet_others()).then(|| fence::take_down(value, self.view))

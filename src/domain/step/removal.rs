@@ -33,14 +33,14 @@ impl Step<'_> {
             gate::fits_place(record.osd, disk, seen),
             self.still_selected(),
             self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open),
-            gate::before_drop_weight(record.osd, &record.node, self.view.our_fence(), accepted, seen),
+            gate::before_drop_weight(record.osd, &record.node, &self.view.ledger.run, accepted, seen),
         ])
     }
 
     /// Returns who restored the CRUSH weight, and what to do if it is a running Rook.
     pub(super) fn weight_was_restored(&self) -> String {
         let why = "another client restored its CRUSH weight while it was emptied";
-        match gate::weights_not_reset(self.view.seen) {
+        match gate::weights_not_reset(&self.view.ledger.run, self.view.seen) {
             Gate::Shut(reason) => format!("{why}. {reason}"),
             Gate::Open | Gate::Unknown(_) => why.to_owned(),
         }
@@ -132,7 +132,7 @@ impl Step<'_> {
             return self.leave_its_disk(&self.last_trouble());
         }
         let (record, seen) = (self.record, self.view.seen);
-        match gate::before_last_wipe(record.osd, &record.node, self.view.our_fence(), seen) {
+        match gate::before_last_wipe(record.osd, &record.node, &self.view.ledger.run, seen) {
             Gate::Open => self.agent(self.last_task()),
             Gate::Shut(reason) | Gate::Unknown(reason) => self.wipe_waits(reason),
         }

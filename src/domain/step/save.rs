@@ -13,6 +13,10 @@ impl Step<'_> {
         let mut record = self.record.clone();
         change(&mut record);
         record.note_milestone(why.code(), self.view.seen.at);
+        // A pool that merges one PG after the other must not begin each limit of the OSD again.
+        if matches!(why, Saving::PgsGone { .. }) {
+            record.saved_at = self.record.saved_at;
+        }
         let mut ledger = self.view.ledger.with(record);
         // Scaled up again, Rook may work.
         if self.view.seen.kube.fenceable_operator().is_none() {

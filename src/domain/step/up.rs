@@ -196,7 +196,7 @@ impl Step<'_> {
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
         let moved = gate::moved_unclean(osd, self.record.held_pgs(), &self.view.seen.ceph);
-        if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_any_pgs()) {
+        if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.is_in_directory()) {
             let reason = gate::Reason::RemappedPgNotClean { pg: *pg, state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
@@ -257,10 +257,13 @@ impl Step<'_> {
 
     /// Returns the epoch in which the new OSD came up, and the time, if it may get PGs from now on.
     ///
-    /// An OSD that was emptied gets none before it is marked in.
+    /// An OSD that another client marked out, or that was emptied, gets none before it is marked in. One that
+    /// was out all the time stays out. The owner decides whether a new OSD is marked in by itself
+    /// (`mon_osd_auto_mark_new_in`).
     pub(super) fn up_seen(&self) -> Option<(Epoch, DateTime<Utc>)> {
         let record = self.record;
-        let gets = |slot: &&Slot| record.gets_any_pgs() && slot.up && (slot.is_in || record.empty.is_none());
+        let gets =
+            |slot: &&Slot| slot.up && (record.is_new() || !phase::is_marked_out_externally(record, slot));
         let slot = self.view.slot(record.osd).filter(gets)?;
         Some((slot.up_from, self.view.seen.at))
     }

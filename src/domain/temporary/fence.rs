@@ -58,12 +58,7 @@ impl NeededFor<'_> {
         match gate::fenced(&view.ledger.run, view.seen) {
             gate::Fenced::InForce => None,
             gate::Fenced::Unmarked => Some(self.set(value)),
-            gate::Fenced::Acknowledged => {
-                let mut ledger = view.ledger.clone();
-                ledger.run.fence_acknowledged = true;
-                ledger.run.forget_that_rook_hangs();
-                Some(Next::Save { ledger, osd: self.osd(), why: Saving::FenceAcknowledged })
-            }
+            gate::Fenced::Acknowledged => Some(save_acknowledged(self.osd(), view)),
             gate::Fenced::NotAcknowledged(reason) => Some(self.wait(reason)),
         }
     }
@@ -128,6 +123,27 @@ pub(crate) fn take_down(value: &str, view: View<'_>) -> Next {
     ledger.run.fence_order = None;
     ledger.run.note_unfenced(view.seen.at);
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
+}
+
+/// Returns the next step if Rook has acknowledged the fence that osd-migrate has set, and that is not saved.
+///
+/// Rook's event about it is deleted after an hour, also while a pause or a closed window holds the run.
+pub(crate) fn acknowledged(view: View<'_>) -> Option<Next> {
+    view.our_fence().filter(|ours| view.seen.kube.fence.as_deref() == Some(*ours))?;
+    let is_acknowledged = gate::fenced(&view.ledger.run, view.seen) == gate::Fenced::Acknowledged;
+    is_acknowledged.then(|| save_acknowledged(None, view))
+}
+
+/// Returns the same step before a fence is removed that stays if Rook has acknowledged it.
+pub(crate) fn acknowledged_to_stay(view: View<'_>) -> Option<Next> {
+    acknowledged(view).filter(|_| gate::needs_lasting_fence(view.seen))
+}
+
+fn save_acknowledged(osd: Option<OsdId>, view: View<'_>) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.run.fence_acknowledged = true;
+    ledger.run.forget_that_rook_hangs();
+    Next::Save { ledger, osd, why: Saving::FenceAcknowledged }
 }
 
 /// Returns why the fence that osd-migrate has set is not in force: a running Rook has yet to acknowledge it.

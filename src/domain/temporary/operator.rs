@@ -34,17 +34,18 @@ pub(crate) fn change(
     let operator =
         view.seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
     let mut imagined = view.seen.clone();
-    imagined.kube.operator =
-        Some(Operator { replicas: 0, pods: 0, scaled_by_osd_migrate: true, ..operator.clone() });
+    imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
+    // The ledger does not name it yet.
+    imagined.kube.rook_checked = None;
     if !without_it(&imagined) {
         return None;
     }
     match &view.ledger.run.operator {
         None => Some(begin(operator, view)),
+        // A run that ended without its own end left the entry, and its operator was scaled up since.
+        Some(was) if !is_of_this_run(was, view) => Some(begin(operator, view)),
         // Another client scaled the operator up since it was saved. osd-migrate does not scale it down again.
-        Some(was) => {
-            (is_it(operator, was) && operator.generation == was.generation).then(|| scale(operator, 0))
-        }
+        Some(was) => (was.is(operator) && operator.generation == was.generation).then(|| scale(operator, 0)),
     }
 }
 
@@ -65,9 +66,21 @@ pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
         None => record.stop_intended_at.is_some() && !is_up_again(record, view.seen),
     };
     let last = view.ledger.in_flight().filter_map(|record| record.saved_at).chain(was.since).max();
+    let is_needed_away = view.ledger.records.values().any(needs_it_away);
+    let is_at_0 = view.seen.kube.operator.as_ref().is_some_and(|operator| operator.replicas == 0);
+    // It was to be restored, and was not, or an earlier run scaled it. This run needs it at 0 from now on: if
+    // it is scaled up, a person has done that, and this run restores it whatever edits it meanwhile.
+    if (was.restoring || !is_of_this_run(was, view)) && is_at_0 && is_needed_away && is_changed(view) {
+        let job = Some(view.policy.run.clone());
+        return save_entry(
+            ScaledOperator { restoring: false, job, ..was.clone() },
+            view,
+            Saving::OperatorScaled,
+        );
+    }
     let is_long = last.is_none_or(|last| (view.seen.at - last).num_minutes() >= WAIT_MINUTES);
     let stays_away = !left_to_rook(view).is_empty();
-    if is_wait && is_long && !stays_away && !view.ledger.records.values().any(needs_it_away) {
+    if is_wait && is_long && !stays_away && !is_needed_away {
         return restore_before(&next, view).unwrap_or(next);
     }
     next
@@ -91,14 +104,22 @@ pub(crate) fn is_up_again(record: &Record, seen: &Observation) -> bool {
 
 /// Returns the next step to restore the operator; `None` if osd-migrate did not scale it.
 ///
+/// That it is being restored is saved first: otherwise its replicas would look like those of another client.
+///
 /// A runner that was frozen between its read of the ledger and its act may have scaled the operator after the
 /// entry was cleared. The last entry recognises that, if no other client wrote the operator since.
 pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     let (saved, last) = (&view.ledger.run.operator, &view.ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
-    let ours = |operator: &&Operator| is_ours(operator, was, saved.is_some());
+    let ours = |operator: &&Operator| is_ours(operator, was, view);
     if let Some(operator) = view.seen.kube.operator.as_ref().filter(ours) {
-        return Some(scale(operator, was.replicas));
+        let not_saved = saved.as_ref().filter(|was| !passes(Guard::OperatorRestoreSavedFirst, was.restoring));
+        return Some(not_saved.map_or_else(
+            || scale(operator, was.replicas),
+            |was| {
+                save_entry(ScaledOperator { restoring: true, ..was.clone() }, view, Saving::OperatorRestoring)
+            },
+        ));
     }
     saved.is_some().then(|| save(None, view.ledger, Saving::OperatorRestored))
 }
@@ -108,20 +129,22 @@ fn begin(operator: &Operator, view: View<'_>) -> Next {
     if !passes(Guard::OperatorSavedFirst, false) {
         let Operator { name, uid, replicas, generation, .. } = operator.clone();
         let (uid, since, job) = (Some(uid), Some(view.seen.at), Some(view.policy.run.clone()));
-        let was = ScaledOperator { name, replicas, uid, generation, since, job };
+        let was = ScaledOperator { name, replicas, uid, generation, since, job, restoring: false };
         return save(Some(was), view.ledger, Saving::OperatorScaled);
     }
     scale(operator, 0)
 }
 
-/// Returns whether the operator is the recorded one and was not recreated.
-fn is_it(found: &Operator, was: &ScaledOperator) -> bool {
-    was.uid.as_ref().is_none_or(|uid| *uid == found.uid)
-}
-
 fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next {
     let mut ledger = ledger.clone();
     ledger.run.last_operator = std::mem::replace(&mut ledger.run.operator, operator);
+    Next::Save { ledger, osd: None, why }
+}
+
+/// Saves what is known of the operator that is at 0.
+fn save_entry(was: ScaledOperator, view: View<'_>, why: Saving) -> Next {
+    let mut ledger = view.ledger.clone();
+    ledger.run.operator = Some(was);
     Next::Save { ledger, osd: None, why }
 }
 
@@ -150,7 +173,8 @@ impl LeftToRook {
 /// `uninstall` restores Rook nevertheless: its owner confirmed the migration.
 pub(crate) fn left_to_rook(view: View<'_>) -> LeftToRook {
     let is_at_0 = view.ledger.run.operator.is_some() && view.seen.kube.running_operator().is_none();
-    let is_fenced = view.ledger.run.fence.is_some() && gate::stays_fenced(view.seen);
+    let run = &view.ledger.run;
+    let is_fenced = run.fence.is_some() && gate::stays_fenced(run, view.seen);
     if (is_at_0 || is_fenced) && !view.policy.leaves {
         LeftToRook {
             migrated: gate::left_to_rooks_migration(view.seen),
@@ -165,8 +189,7 @@ pub(crate) fn left_to_rook(view: View<'_>) -> LeftToRook {
 pub(crate) fn is_changed(view: View<'_>) -> bool {
     let run = &view.ledger.run;
     let was = run.operator.as_ref().or(run.last_operator.as_ref());
-    let is_saved = run.operator.is_some();
-    let ours = |was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was, is_saved));
+    let ours = |was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was, view));
     was.is_some_and(ours)
 }
 
@@ -185,16 +208,16 @@ pub(crate) fn named_as_overridden(next: Next, view: View<'_>) -> Next {
 
 /// Returns whether another client scaled the operator up after this run had scaled it to 0.
 ///
-/// The entry of a run that ended without its own end says nothing about the present run. After a restore
-/// osd-migrate itself owns the replicas. One write since the entry was saved may be an edit that came before
-/// osd-migrate scaled the operator.
+/// The entry of a run that ended without its own end says nothing about the present run, and that of an
+/// operator that is being restored names osd-migrate itself. One write since the entry was saved may be an
+/// edit that came before osd-migrate scaled the operator.
 fn is_overridden(view: View<'_>) -> bool {
     let is_scaled_up = |was: &ScaledOperator, found: &Operator| {
         found.replicas > 0
-            && was.job.as_ref() == Some(&view.policy.run)
-            && is_it(found, was)
+            && is_of_this_run(was, view)
+            && was.is(found)
             && found.generation > was.generation + 1
-            && !found.scaled_by_osd_migrate
+            && !was.restoring
     };
     let was = view.ledger.run.operator.as_ref();
     was.zip(view.seen.kube.operator.as_ref()).is_some_and(|(was, found)| is_scaled_up(was, found))
@@ -202,11 +225,17 @@ fn is_overridden(view: View<'_>) -> bool {
 
 /// Returns whether osd-migrate scaled the operator to 0, and no other client has scaled it since.
 ///
-/// Any edit of its Deployment adds to the generation, also one of an annotation. So an operator that is saved
-/// as scaled is recognised by the owner of its replicas, too. A cleared entry is not: the run of another
-/// CephCluster may have scaled the same operator.
-fn is_ours(found: &Operator, was: &ScaledOperator, is_saved: bool) -> bool {
+/// Any edit of its Deployment adds to the generation, also one of an annotation. So an operator that this run
+/// saved, or restores, is osd-migrate's whatever its generation is, and to an uninstall every saved one. An
+/// entry of another run is not enough: a person may have scaled the operator up and down since. Nor is a
+/// cleared entry: the run of another CephCluster may have scaled the same operator.
+fn is_ours(found: &Operator, was: &ScaledOperator, view: View<'_>) -> bool {
+    let is_saved = view.ledger.run.operator.is_some();
+    let is_known = is_saved && (was.restoring || view.policy.leaves || is_of_this_run(was, view));
     let is_as_written = found.generation == was.generation + 1;
-    let is_owned = is_saved && found.scaled_by_osd_migrate;
-    found.replicas == 0 && is_it(found, was) && (is_as_written || is_owned)
+    found.replicas == 0 && was.is(found) && (is_known || is_as_written)
+}
+
+fn is_of_this_run(was: &ScaledOperator, view: View<'_>) -> bool {
+    was.job.as_ref() == Some(&view.policy.run)
 }

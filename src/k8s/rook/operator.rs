@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::domain::expect;
 use crate::domain::observation::Operator;
-use crate::k8s::client::access::{FIELD_MANAGER, K8s};
+use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::pods;
 
@@ -124,7 +124,6 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
     let is_since = |release: Release| rook_release(&image).is_some_and(|it| it >= release);
     Operator {
         name: format!("{namespace}/{}", metadata.name.clone().unwrap_or_default()),
-        scaled_by_osd_migrate: scaled_by_osd_migrate(&metadata),
         honours_fence: is_since(HONOURS_FENCE),
         opens_lvm: is_since(OPENS_LVM),
         image,
@@ -133,16 +132,6 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
         uid: metadata.uid.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
     }
-}
-
-/// Returns whether osd-migrate owns the replicas of a Deployment: a client that writes another number takes
-/// the field over.
-fn scaled_by_osd_migrate(metadata: &ObjectMeta) -> bool {
-    metadata.managed_fields.iter().flatten().any(|entry| {
-        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        let has_replicas = fields.and_then(|fields| fields.pointer("/f:spec/f:replicas")).is_some();
-        entry.manager.as_deref() == Some(FIELD_MANAGER) && has_replicas
-    })
 }
 
 /// Represents an operator by its pod, if its Deployment is gone or unknown: it works as long as its pod runs.
@@ -185,18 +174,6 @@ fn rook_release(image: &str) -> Option<Release> {
 mod tests {
     use super::*;
     use crate::k8s::wire::{on, play, refusal};
-
-    #[test]
-    fn replicas_belong_to_the_client_that_wrote_them_last() {
-        let owned = |manager: &str, fields: Value| {
-            let entry = json!({"manager": manager, "operation": "Update", "subresource": "scale", "fieldsV1": fields});
-            let metadata = json!({"managedFields": [{"manager": "helm", "fieldsV1": {"f:spec": {"f:template": {}}}}, entry]});
-            scaled_by_osd_migrate(&serde_json::from_value(metadata).unwrap())
-        };
-        let replicas = || json!({"f:spec": {"f:replicas": {}}});
-        assert!(owned("osd-migrate", replicas()));
-        assert!(!owned("kubectl", replicas()) && !owned("osd-migrate", json!({"f:metadata": {}})));
-    }
 
     #[test]
     fn rook_version_is_read_from_the_operator_image_tag() {

@@ -23,7 +23,6 @@ pub(super) fn kube() -> Kube {
             replicas: 0,
             pods: 0,
             generation: 1,
-            scaled_by_osd_migrate: false,
             honours_fence: false,
             opens_lvm: false,
         }),

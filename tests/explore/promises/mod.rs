@@ -153,7 +153,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             if was.is_some() && was.map(String::as_str) == Some("theirs") {
                 return Some("P6: the fence of another client was removed or overwritten".to_owned());
             }
-            if fence.is_none() && rook_goes_on(before) {
+            if fence.is_none() && rook_goes_on(before) && rook_has_skipped(before) {
                 return Some("P6: the fence was removed, and Rook changes OSDs itself".to_owned());
             }
             // The last removed fence is remembered for a runner that set it too late, and is removed again.
@@ -213,6 +213,12 @@ fn rook_goes_on(state: &State) -> bool {
         encrypted || matches!(class(&state.world, *osd), Class::Mismatched(_))
     };
     pvcs::rook_reshapes(state) || (begins && state.world.ceph.slots.iter().any(differs))
+}
+
+/// Returns whether the fence that is set is in force: Rook has acknowledged it.
+fn rook_has_skipped(state: &State) -> bool {
+    let kube = &state.world.kube;
+    kube.fenced_at.is_some_and(|at| kube.skipped.is_some_and(|skipped| skipped > at))
 }
 
 fn domain_of(world: &World, osd: OsdId) -> Option<String> {

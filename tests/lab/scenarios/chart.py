@@ -367,7 +367,7 @@ def by_schedule(world):
     helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED, *OLD_ROOK])
     world.lab("on", "adm", "ceph", "auth", "rm", BOOTSTRAP)  # as Rook 1.19 and later does
     confirmed = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
-    world.until("osd.5 to be stopped", 240, lambda: stopped(world, 5))
+    world.until("osd.5 to be stopped", 120, lambda: stopped(world, 5))
     assert operator.replicas() == 0, "the operator is running"
     helm(world, "upgrade", values=[UNCHECKED, *OLD_ROOK])  # no second run while this one is checked
     assert world.wait_for(confirmed, 300) == ("Complete", 0), world.log(confirmed)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use osd_migrate::domain::gate::{self, Gate, Reason};
-use osd_migrate::domain::osd::{OsdId, PgId};
+use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::osd::{Epoch, OsdId, PgId, Weight};
 use osd_migrate::domain::policy::Missing;
 
 use super::ask::{WITH, WITHOUT, after};
@@ -38,8 +39,7 @@ fn replica_of_another_stopped_osd_of_the_host_may_be_missing() {
     let other = replicas[0];
     let beside: Missing = [(other, [pg_id(WITHOUT)].into())].into();
     let gate = |world: &World, beside: &Missing| {
-        let (record, fence) = (&world.ledger.records[&BY_HAND], world.ledger.run.fence.as_deref());
-        gate::after_stop(record, fence, beside, &world.seen)
+        gate::after_stop(&world.ledger.records[&BY_HAND], &world.ledger.run, beside, &world.seen)
     };
     let lacks_one = World::stopped(BY_HAND).with(|w| {
         w.pg(WITHOUT).state = states("active+undersized+degraded");
@@ -56,13 +56,56 @@ fn replica_of_another_stopped_osd_of_the_host_may_be_missing() {
     check!(gate(&lacks_two, &both), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
+/// Checks a change of `pgp_num`: CRUSH places a PG on the stopped OSD, which never served it.
+#[test]
+fn pg_that_crush_places_on_the_stopped_osd_passes_after_stop() {
+    let placed = |change: fn(&mut World)| {
+        after(&World::stopped(BY_HAND).with(|w| {
+            w.pg(WITHOUT).state = states("active+undersized+degraded");
+            (w.pg(WITHOUT).up, w.pg(WITHOUT).acting) = ([2, 4].map(OsdId).into(), [2, 4].map(OsdId).into());
+            change(w);
+        }))
+    };
+    assert_eq!(placed(|_| {}), Gate::Open);
+    // An OSD that died, and gets no data.
+    let died = |w: &mut World| (w.slot(OsdId(1)).up, w.slot(OsdId(1)).is_in) = (false, false);
+    assert_eq!(placed(died), Gate::Open);
+    // The mons mark out an OSD that stays destroyed; another OSD that died is out, and its PGs are whole.
+    let marked_out = |w: &mut World| {
+        (w.slot(BY_HAND).state, w.slot(BY_HAND).fsid, w.slot(BY_HAND).is_in) =
+            (SlotState::Destroyed, None, false);
+    };
+    assert_eq!(placed(marked_out), Gate::Open);
+    let missing: [fn(&mut World); 6] = [
+        // CRUSH places no PG on an OSD that is out, or has weight 0: another replica is missing.
+        |w| w.slot(BY_HAND).is_in = false,
+        |w| w.slot(BY_HAND).crush.as_mut().unwrap().weight = Weight(0),
+        // Another OSD is down.
+        |w| w.slot(OsdId(1)).up = false,
+        // Two are missing; or CRUSH has found all its OSDs, and one is backfilled.
+        |w| (w.pg(WITHOUT).up, w.pg(WITHOUT).acting) = ([OsdId(2)].into(), [OsdId(2)].into()),
+        |w| w.pg(WITHOUT).up.extend([OsdId(5)]),
+        // A pool that would not survive one more loss.
+        |w| w.seen.ceph.pools.values_mut().for_each(|pool| pool.size = 2),
+    ];
+    for (number, change) in missing.into_iter().enumerate() {
+        assert_ne!(placed(change), Gate::Open, "{number}");
+    }
+    let old = |w: &mut World| w.pg(WITHOUT).reported_epoch = Epoch(0);
+    check!(placed(old), Gate::Unknown(Reason::StatisticsOld { .. }));
+}
+
 #[test]
 fn faulty_pg_filled_by_another_osd_of_the_batch_passes() {
     let other = members(WITHOUT).into_iter().next().unwrap();
     let gate = |state: &str, change: fn(&mut World)| {
         let world = World::stopped(BY_HAND).pg_state(WITHOUT, state).with(change);
-        let (record, fence) = (&world.ledger.records[&BY_HAND], world.ledger.run.fence.as_deref());
-        gate::after_stop(record, fence, &[(other, [pg_id(WITHOUT)].into())].into(), &world.seen)
+        gate::after_stop(
+            &world.ledger.records[&BY_HAND],
+            &world.ledger.run,
+            &[(other, [pg_id(WITHOUT)].into())].into(),
+            &world.seen,
+        )
     };
     for state in ["active+clean+inconsistent", "active+clean+scrubbing+deep+repair"] {
         assert_eq!(gate(state, |_| {}), Gate::Open, "{state}");

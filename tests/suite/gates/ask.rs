@@ -1,22 +1,27 @@
 //! The gates before and after the stop of osd.0, and changes of the small world that close them.
 
 use osd_migrate::domain::gate::{self, Gate};
-use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::ledger::{Record, Run};
 use osd_migrate::domain::policy::{Accepted, Missing};
 
 use crate::support::build::{BY_HAND, World, members, node_of};
 
 pub(super) const OURS: &str = "osd-migrate-test";
 
+/// Returns the state of a run that set the fence.
+pub(super) fn fenced(world: &World) -> Run {
+    Run { fence: Some(OURS.to_owned()), ..world.ledger.run.clone() }
+}
+
 /// Returns the gate before osd.0 is recorded and stopped.
 pub(super) fn before(world: &World) -> Gate {
-    gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &Accepted::default(), &world.seen)
+    gate::before_stop(BY_HAND, &node_of(BY_HAND), &fenced(world), &Accepted::default(), &world.seen)
 }
 
 /// Returns the gate before osd.0, stopped by osd-migrate, is destroyed and wiped.
 pub(super) fn after(world: &World) -> Gate {
     let record: &Record = &world.ledger.records[&BY_HAND];
-    gate::after_stop(record, world.ledger.run.fence.as_deref(), &Missing::new(), &world.seen)
+    gate::after_stop(record, &world.ledger.run, &Missing::new(), &world.seen)
 }
 
 pub(super) fn changed(change: impl FnOnce(&mut World)) -> Gate {

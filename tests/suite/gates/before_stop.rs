@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::expect;
 use osd_migrate::domain::gate::{self, Gate, Reason};
+use osd_migrate::domain::ledger::Run;
 use osd_migrate::domain::observation::OkToStop;
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::policy::Accepted;
 
-use super::ask::{OURS, WITH, WITHOUT, before, changed};
+use super::ask::{WITH, WITHOUT, before, changed, fenced};
 use crate::support::build::{BY_HAND, POOL, World, members, node_of, pg_id, states};
 use crate::support::check;
 
@@ -38,7 +39,7 @@ fn rollout_of_an_osd_that_has_no_data_is_not_waited_for() {
         let mut world = World::new();
         world.daemon(OsdId(4)).rolled_out = false;
         (world.slot(OsdId(4)).up, world.slot(OsdId(4)).is_in) = (up, is_in);
-        let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &world.seen);
+        let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), &Run::default(), &world.seen);
         matches!(gate, Gate::Unknown(Reason::RolloutInProgress { osd: OsdId(4) }))
     };
     assert!(rolling(true, true) && rolling(true, false));
@@ -47,7 +48,7 @@ fn rollout_of_an_osd_that_has_no_data_is_not_waited_for() {
     let mut purged = World::new();
     purged.daemon(OsdId(4)).rolled_out = false;
     purged.seen.ceph.slots.remove(&OsdId(4));
-    let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &purged.seen);
+    let gate = gate::before_restart(BY_HAND, &node_of(BY_HAND), &Run::default(), &purged.seen);
     assert!(!matches!(gate, Gate::Unknown(Reason::RolloutInProgress { .. })), "{gate:?}");
 }
 
@@ -61,7 +62,7 @@ fn pg_that_lacks_a_replica_of_the_batch_must_share_no_osd() {
         let world = world.with(|w| w.pg(number).acting.retain(|osd| *osd != other));
         let missing = [(other, [pg_id(number)].into())].into();
         let accepted = Accepted { missing, ..Accepted::default() };
-        gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &accepted, &world.seen)
+        gate::before_stop(BY_HAND, &node_of(BY_HAND), &fenced(&world), &accepted, &world.seen)
     };
     assert_eq!(gate(WITHOUT), Gate::Open);
     check!(gate(WITH), Gate::Shut(Reason::NotClean { count: 1, .. }));
@@ -145,8 +146,8 @@ fn ok_to_stop_counts_pgs_that_the_answer_leaves_out() {
     let node = node_of(BY_HAND);
     for gate in [
         before(&world),
-        gate::before_restart(BY_HAND, &node, None, &world.seen),
-        gate::before_last_stop(BY_HAND, &node, None, &Accepted::default(), &world.seen),
+        gate::before_restart(BY_HAND, &node, &Run::default(), &world.seen),
+        gate::before_last_stop(BY_HAND, &node, &Run::default(), &Accepted::default(), &world.seen),
     ] {
         assert_eq!(gate, Gate::Shut(Reason::NotOkToStop { bad_pgs: held }));
     }

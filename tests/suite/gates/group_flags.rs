@@ -1,6 +1,7 @@
 //! `nodown` and `noup` on one OSD, a CRUSH node or a device class shut the gates of the OSDs concerned.
 
 use osd_migrate::domain::gate::{self, Gate, Own, Reason};
+use osd_migrate::domain::ledger::Run;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Accepted;
 
@@ -34,9 +35,9 @@ fn nodown_or_noup_of_a_group_shuts_the_gates_of_its_osds() {
             changed(set),
             own.gate(BY_HAND, &node_of(BY_HAND)),
             own.gate_of_removal(BY_HAND),
-            gate::before_restart(BY_HAND, &node_of(BY_HAND), None, seen),
-            gate::before_mark_out(BY_HAND, &node_of(BY_HAND), None, &accepted, seen),
-            gate::before_last_stop(BY_HAND, &node_of(BY_HAND), None, &accepted, seen),
+            gate::before_restart(BY_HAND, &node_of(BY_HAND), &Run::default(), seen),
+            gate::before_mark_out(BY_HAND, &node_of(BY_HAND), &Run::default(), &accepted, seen),
+            gate::before_last_stop(BY_HAND, &node_of(BY_HAND), &Run::default(), &accepted, seen),
         ] {
             assert!(why(&gate).contains(&unset), "{gate:?}");
         }
@@ -54,8 +55,13 @@ fn nodown_or_noup_of_a_group_shuts_the_gates_of_its_osds() {
 fn flag_of_a_dead_osd_holds_up_no_removal() {
     for (flag, set) in SET {
         let world = World::new().down(BY_HAND).reported().with(set);
-        let gate =
-            gate::before_last_stop(BY_HAND, &node_of(BY_HAND), None, &Accepted::default(), &world.seen);
+        let gate = gate::before_last_stop(
+            BY_HAND,
+            &node_of(BY_HAND),
+            &Run::default(),
+            &Accepted::default(),
+            &world.seen,
+        );
         assert!(!matches!(gate, Gate::Shut(Reason::Flag { .. })), "{flag}: {gate:?}");
     }
 }
@@ -66,7 +72,8 @@ fn noup_of_a_host_shuts_the_gate_before_its_new_osds() {
     let before_new = |on: &str, node| {
         let mut world = World::new();
         world.slot(BY_HAND).noup = Some(on.to_owned());
-        let gates = [gate::before_new(node, None, &world.seen), gate::of_node_for_new(node, &world.seen)];
+        let gates =
+            [gate::before_new(node, &Run::default(), &world.seen), gate::of_node_for_new(node, &world.seen)];
         gates.map(|gate| matches!(gate, Gate::Shut(Reason::Flag { .. })))
     };
     assert_eq!(before_new("h1", &h1), [true; 2]);
@@ -76,5 +83,5 @@ fn noup_of_a_host_shuts_the_gate_before_its_new_osds() {
     for on in [OsdId(0).to_string(), "hdd".to_owned()] {
         assert_eq!(before_new(&on, &h1), [false; 2], "{on}");
     }
-    check!(gate::before_new(&h1, None, &World::new().seen), Gate::Open);
+    check!(gate::before_new(&h1, &Run::default(), &World::new().seen), Gate::Open);
 }

@@ -3,6 +3,7 @@
 //! that shuts, `Own` names the first.)
 
 use osd_migrate::domain::gate::{self, Gate, Own};
+use osd_migrate::domain::ledger::Run;
 use osd_migrate::domain::observation::{Ambiguity, SlotState};
 use osd_migrate::domain::osd::{Epoch, OsdId};
 use osd_migrate::domain::policy::Accepted;
@@ -104,7 +105,7 @@ fn gates_of_all_osds_agree_with_the_gate_before_one_stop() {
         };
         for osd in (0..OSDS).map(OsdId).filter(is_up) {
             let node = node_of(osd);
-            let of_one = gate::before_stop(osd, &node, None, &accepted, seen);
+            let of_one = gate::before_stop(osd, &node, &Run::default(), &accepted, seen);
             let never = own.never(osd).map_or(Gate::Open, |reason| Gate::Shut(reason.clone()));
             let of_all = gate::first_not_open([never, own.all().clone(), own.gate_predicted(osd, &node)]);
             let (opens, all_open) = (of_one == Gate::Open, of_all == Gate::Open);

@@ -3,13 +3,14 @@
 use chrono::TimeDelta;
 
 use osd_migrate::domain::gate::{self, Gate, Own, Reason};
+use osd_migrate::domain::ledger::{Run, ScaledOperator};
 use osd_migrate::domain::observation::{Operator, Releases};
 use osd_migrate::domain::osd::{Mode, NodeName, OsdId};
 use osd_migrate::domain::policy::Accepted;
 use osd_migrate::domain::storage::{DeviceConfig, StorageNode};
 
 use super::ask::{OURS, after, before, changed, health};
-use crate::support::build::{BY_HAND, FILESTORE, World, node_of, prepare};
+use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, node_of, prepare};
 use crate::support::check;
 
 #[test]
@@ -111,19 +112,19 @@ fn shut_by_rooks_job(node: Option<&NodeName>) -> Vec<&'static str> {
     let world = |world: World| world.with(|w| w.seen.kube.rook_prepares.push(prepare(node)));
     let (w, stopped) = (world(World::new()), world(World::stopped(BY_HAND)));
     let (osd, its_node, accepted) = (BY_HAND, node_of(BY_HAND), Accepted::default());
-    let own = Own::of(&accepted, &w.seen);
+    let (run, own) = (Run::default(), Own::of(&accepted, &w.seen));
     let gates = [
         ("stop", before(&w)),
         ("destroy", after(&stopped)),
-        ("mark out", gate::before_mark_out(osd, &its_node, None, &accepted, &w.seen)),
-        ("drop weight", gate::before_drop_weight(osd, &its_node, None, &accepted, &w.seen)),
-        ("last stop", gate::before_last_stop(osd, &its_node, None, &accepted, &w.seen)),
-        ("last wipe", gate::before_last_wipe(osd, &its_node, None, &w.seen)),
-        ("restart", gate::before_restart(osd, &its_node, None, &w.seen)),
-        ("new", gate::before_new(&its_node, None, &w.seen)),
-        ("adopt", gate::before_adopt(&its_node, None, &w.seen)),
-        ("next", gate::first_of([gate::around_any_stop(None, &w.seen), own.gate(osd, &its_node)])),
-        ("removal", gate::first_of([gate::around_any_stop(None, &w.seen), own.gate_of_removal(osd)])),
+        ("mark out", gate::before_mark_out(osd, &its_node, &run, &accepted, &w.seen)),
+        ("drop weight", gate::before_drop_weight(osd, &its_node, &run, &accepted, &w.seen)),
+        ("last stop", gate::before_last_stop(osd, &its_node, &run, &accepted, &w.seen)),
+        ("last wipe", gate::before_last_wipe(osd, &its_node, &run, &w.seen)),
+        ("restart", gate::before_restart(osd, &its_node, &run, &w.seen)),
+        ("new", gate::before_new(&its_node, &run, &w.seen)),
+        ("adopt", gate::before_adopt(&its_node, &run, &w.seen)),
+        ("next", gate::first_of([gate::around_any_stop(&run, &w.seen), own.gate(osd, &its_node)])),
+        ("removal", gate::first_of([gate::around_any_stop(&run, &w.seen), own.gate_of_removal(osd)])),
     ];
     let is_shut = |gate: &Gate| matches!(gate, Gate::Shut(Reason::RookPrepares { .. }));
     gates.into_iter().filter(|(_, gate)| is_shut(gate)).map(|(name, _)| name).collect()
@@ -167,9 +168,9 @@ fn fenceable_operator_shuts_only_the_gates_of_unfenced_acts() {
     assert_eq!(after(&auxiliary(World::stopped(BY_HAND))), Gate::Open);
     let w = auxiliary(World::new());
     for gate in [
-        gate::before_new(&node_of(BY_HAND), None, &w.seen),
-        gate::before_adopt(&node_of(BY_HAND), None, &w.seen),
-        gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &w.seen),
+        gate::before_new(&node_of(BY_HAND), &Run::default(), &w.seen),
+        gate::before_adopt(&node_of(BY_HAND), &Run::default(), &w.seen),
+        gate::before_restart(BY_HAND, &node_of(BY_HAND), &Run::default(), &w.seen),
     ] {
         // A run scales the operator only for OSDs that are migrated or removed.
         let Gate::Shut(reason @ Reason::OperatorRuns { .. }) = gate else { panic!("{gate:?}") };
@@ -192,7 +193,7 @@ fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
         gate::before_stop(
             BY_HAND,
             &node_of(BY_HAND),
-            None,
+            &Run::default(),
             &Accepted::default(),
             &World::new().with(|w| w.seen.kube.fence = Some(OURS.to_owned())).seen
         ),
@@ -211,7 +212,7 @@ fn plain_lvm_osd_of_an_encrypted_node_is_kept_from_rook() {
             change(w);
         });
         let is_reshaped = gate::reshaped_by_rook(&world.seen).contains(&BY_HAND);
-        assert!(!is_reshaped || gate::stays_fenced(&world.seen));
+        assert!(!is_reshaped || gate::needs_lasting_fence(&world.seen));
         is_reshaped
     };
     assert!(reshaped(&|_| {}));
@@ -245,6 +246,19 @@ fn operator_not_found_is_away_after_three_silent_minutes() {
 
 #[test]
 fn operator_at_0_is_away_only_if_no_other_one_is_at_work() {
+    // The ledger names the operator that the run scaled.
+    let scaled = |uid: &str| {
+        let (name, uid) = (OPERATOR.to_owned(), Some(uid.to_owned()));
+        Some(ScaledOperator {
+            name,
+            replicas: 1,
+            uid,
+            generation: 5,
+            since: None,
+            job: None,
+            restoring: false,
+        })
+    };
     let open = |change: &dyn Fn(&mut World)| {
         changed(|w| {
             w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(179));
@@ -253,7 +267,9 @@ fn operator_at_0_is_away_only_if_no_other_one_is_at_work() {
     };
     assert!(!open(&|_| {}));
     assert!(open(&|w| w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(180))));
-    assert!(open(&|w| w.seen.kube.operator.as_mut().unwrap().scaled_by_osd_migrate = true));
+    let uid = World::new().seen.kube.operator.unwrap().uid;
+    assert!(open(&|w| w.ledger.run.operator = scaled(&uid)));
+    assert!(!open(&|w| w.ledger.run.operator = scaled("another")));
     // A person scales down the operator that was fenced.
     assert!(open(&|w| w.seen.kube.fence = Some(OURS.to_owned())));
 }

@@ -53,8 +53,7 @@ fn require_clean_own_accepts_pgs_that_miss_no_copy() {
 #[test]
 fn pgs_that_merge_or_recover_revert_no_stop() {
     let after = |world: &World| {
-        let (record, fence) = (&world.ledger.records[&SICK], world.ledger.run.fence.as_deref());
-        gate::after_stop(record, fence, &Missing::new(), &world.seen)
+        gate::after_stop(&world.ledger.records[&SICK], &world.ledger.run, &Missing::new(), &world.seen)
     };
     let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();
     let ours = (0..8).find(|n| members(*n).contains(&SICK)).unwrap();
@@ -75,13 +74,8 @@ fn pgs_that_merge_or_recover_revert_no_stop() {
     // Before the stop the pools of the OSD must not be merging.
     let merging =
         World::intended(SICK).with(|w| w.seen.ceph.pools.values_mut().for_each(|pool| pool.merges = true));
-    let gate = gate::before_stop(
-        SICK,
-        &node_of(SICK),
-        merging.ledger.run.fence.as_deref(),
-        &Accepted::default(),
-        &merging.seen,
-    );
+    let gate =
+        gate::before_stop(SICK, &node_of(SICK), &merging.ledger.run, &Accepted::default(), &merging.seen);
     check!(gate, Gate::Unknown(Reason::Merging { .. }));
 }
 

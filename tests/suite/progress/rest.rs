@@ -185,12 +185,17 @@ fn rooks_operator_is_restored_while_a_run_waits() {
             ..w.seen.kube.operator.clone().unwrap()
         });
         let (uid, since) = (Some(w.seen.kube.operator.as_ref().unwrap().uid.clone()), Some(w.seen.at));
-        w.ledger.run.operator =
-            Some(ScaledOperator { name, replicas: 1, uid, generation: 5, since, job: None });
+        w.ledger.run.operator = Some(ScaledOperator {
+            name,
+            replicas: 1,
+            uid,
+            generation: 5,
+            since,
+            job: None,
+            restoring: false,
+        });
     };
-    let is_back = |world: World| {
-        matches!(world.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. })))
-    };
+    let is_back = |world: World| matches!(world.plan(), Next::Save { why: Saving::OperatorRestoring, .. });
     // A mon is down, which only Rook can replace.
     let mon_down = World::new().with(at_0).with(|w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]));
     check!(mon_down.clone().minutes_later(2).plan(), Next::Wait(_));

@@ -1,7 +1,7 @@
 //! A Rook that acknowledges no fence: its Deployment has a replica, and its pod is Pending or crashes.
 
 use osd_migrate::domain::ledger::{FenceWait, Refusals, RefusedStep, Run};
-use osd_migrate::domain::observation::Emptiable;
+use osd_migrate::domain::observation::{Control, ControlKind, Emptiable};
 use osd_migrate::domain::removal::DiskAfter;
 
 use super::rook::auxiliary;
@@ -75,7 +75,7 @@ fn fence_wait_is_over_in_time_although_pgs_flap() {
     let over = world.minutes_later(3).saved("withdrawn");
     assert_eq!(over.ledger.refused(OSD, &over.policy.run).unwrap().step, RefusedStep::Fence);
     // The fence of the next OSD has its own time.
-    assert_eq!(over.ledger.run.fence_wait, None);
+    assert_eq!(over.ledger.run.fence_wait.as_ref().unwrap().since, over.seen.at);
 }
 
 #[test]
@@ -109,6 +109,36 @@ fn acknowledged_fence_ends_the_wait_and_the_count() {
     assert_eq!(acknowledged.ledger.run.fence_wait, None);
     let known = refusals(&acknowledged);
     assert_eq!((known.rook_hangs, known.unfenced, known.osds.len()), (false, 0, 2));
+}
+
+/// Checks that no acknowledgement is missed: Rook emits it once, and Kubernetes deletes it after an hour.
+#[test]
+fn acknowledgement_is_saved_in_a_pause_or_the_fence_set_again() {
+    let rook_migrates = |w: &mut World| w.seen.kube.declaration.confirmed = true;
+    let waits = fenced(hangs(World::proven(OSD).backed_up(OSD)).with(rook_migrates)).saved("blocked");
+    let paused = waits.clone().with(|w| {
+        w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
+    });
+    check!(paused.plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    assert!(
+        paused
+            .with(|w| w.seen.kube.skipped = Some(9))
+            .saved("fence-acknowledged")
+            .ledger
+            .run
+            .fence_acknowledged
+    );
+    // A fence that would stay is removed with the OSD that it was not acknowledged for.
+    let given_up = waits.minutes_later(30).saved("withdrawn").cleaned_up(OSD);
+    check!(given_up.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
+    // So it is at the end of a run.
+    let left = given_up.with(|w| w.ledger.records.clear()).with(|w| {
+        w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
+        w.seen.kube.declaration.storage = encrypted();
+    });
+    check!(left.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
+    let acknowledged = left.with(|w| w.ledger.run.fence_acknowledged = true);
+    check!(acknowledged.plan(), Next::Finished(summary) if !summary.withheld_from_rook.is_empty());
 }
 
 #[test]

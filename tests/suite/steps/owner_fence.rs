@@ -141,7 +141,15 @@ fn fence_is_not_needed_or_refused_by_the_state_of_the_operator() {
     assert!(matches!(outcome(&theirs), FenceOutcome::Refused { reason: Reason::FencedExternally { .. } }));
     let scaled = with(|w| {
         let (name, uid) = (OPERATOR.to_owned(), None);
-        let was = ScaledOperator { name, replicas: 1, uid, generation: 5, since: None, job: None };
+        let was = ScaledOperator {
+            name,
+            replicas: 1,
+            uid,
+            generation: 5,
+            since: None,
+            job: None,
+            restoring: false,
+        };
         w.ledger.run.operator = Some(was);
     });
     assert!(matches!(outcome(&scaled), FenceOutcome::ScaledByRun { .. }));

@@ -5,7 +5,7 @@ use super::*;
 use crate::support::build::job_name;
 use osd_migrate::domain::ledger::ScaledOperator;
 use osd_migrate::domain::next::Summary;
-use osd_migrate::domain::observation::{Control, ControlKind, KeyOwner};
+use osd_migrate::domain::observation::{Control, ControlKind, KeyOwner, Pg, Pool};
 use osd_migrate::domain::preview::{self, Now};
 
 // ---- quarantined OSDs, and the rest
@@ -80,8 +80,19 @@ fn run_halts_if_only_pgs_of_quarantined_osds_stay_unclean() {
         let world = world.minutes_later(60);
         check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
         // Another PG is not clean either: that may pass.
-        let other = world.pg_state(1, "active+undersized+degraded");
+        let other = world.clone().pg_state(1, "active+undersized+degraded");
         check!(other.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+        // A pool was created since, and one of its PGs lacks only the quarantined OSD: that does not pass.
+        let created = world.with(|w| {
+            let pool = w.seen.ceph.pools[&POOL].clone();
+            w.seen.ceph.pools.insert(9, Pool { pg_num: 1, ..pool });
+            let state = states("active+undersized");
+            let two: BTreeSet<OsdId> = [2, 4].map(OsdId).into();
+            let pg =
+                Pg { pool: 9, state, up: two.clone(), acting: two, ..w.seen.ceph.pgs[&pg_id(0)].clone() };
+            w.seen.ceph.pgs.insert("9.0".parse().unwrap(), pg);
+        });
+        check!(created.plan(), Next::Halt(Halt::Quarantined { .. }));
     }
     // Ceph has recovered without it.
     let healed = quarantined(World::destroyed(OSD)).with(|w| {
@@ -187,15 +198,19 @@ fn rook_is_not_released_while_a_committed_osd_is_quarantined() {
             let operator = w.seen.kube.operator.as_mut().unwrap();
             operator.generation = 6;
             let name = operator.name.clone();
-            w.ledger.run.operator =
-                Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5, since: None, job: None });
+            w.ledger.run.operator = Some(ScaledOperator {
+                name,
+                replicas: 1,
+                uid: None,
+                generation: 5,
+                since: None,
+                job: Some(w.policy.run.clone()),
+                restoring: false,
+            });
         })
     };
     check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(
-        paused(World::proven(OSD)).plan(),
-        Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. }))
-    );
+    check!(paused(World::proven(OSD)).plan(), Next::Save { why: Saving::OperatorRestoring, .. });
 }
 
 #[test]
@@ -205,8 +220,15 @@ fn paused_run_withdraws_its_record_to_restore_the_operator() {
     };
     let aside = |w: &mut World| {
         let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
-        w.ledger.run.operator =
-            Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0, since: None, job: None });
+        w.ledger.run.operator = Some(ScaledOperator {
+            name,
+            replicas: 1,
+            uid: None,
+            generation: 0,
+            since: None,
+            job: None,
+            restoring: false,
+        });
     };
     check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
     check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });

@@ -81,9 +81,15 @@ fn removal_that_its_own_state_delays_is_waited_for() {
     // The time does not count while the run is paused, whether it had begun or not.
     let paused =
         |w: &mut World| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
-    for world in [world, skipping.minutes_later(15)] {
-        check!(world.with(paused).plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::Paused { .. } }));
-    }
+    let is_paused = |world: &World| {
+        check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::Paused { .. } }));
+    };
+    is_paused(&world.with(paused));
+    let held = skipping.minutes_later(14).with(paused).saved("skipping").minutes_later(60);
+    is_paused(&held);
+    let resumed = held.with(|w| w.seen.kube.control = None).saved("skipping");
+    waits(&resumed);
+    check!(resumed.minutes_later(1).plan(), Next::Finished(s) if matches!(s.skipped.as_slice(), [(OSD, _)]));
 }
 
 #[test]

@@ -231,6 +231,12 @@ fn merged_pgs_are_dropped_and_reported_before_the_gate() {
         let world = world.saved("pgs-gone");
         assert_eq!(world.ledger.records[&OSD].pgs, [pg_id(0), pg_id(2)].into());
         assert_ne!(word(&world.plan()), Some("pgs-gone"));
+        // The limits of the OSD go on: a pool may merge its PGs one by one, for hours.
+        let later = world.clone().minutes_later(9).with(|w| w.record(OSD).pgs.extend([pg_id(5)]));
+        assert_eq!(
+            later.saved("pgs-gone").ledger.records[&OSD].saved_at,
+            world.ledger.records[&OSD].saved_at
+        );
     }
     check!(
         World::stopped(OSD).with(merged).saved("pgs-gone").plan(),

@@ -254,7 +254,7 @@ fn pg_clean_since_before_the_last_boot_is_not_clean() {
     assert_eq!(word(&world.plan()), Some("closing"));
     let restarted =
         unfenced(noin_lifted(world.with(|w| w.slot(OSD).up_from = Epoch(w.seen.ceph.epoch.0 + 1))));
-    check!(restarted.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    check!(restarted.saved("up").plan(), Next::Wait(Wait::ActiveClean { .. }));
 }
 
 #[test]
@@ -326,6 +326,16 @@ fn osd_marked_out_externally_waits_with_the_command() {
     // An OSD that was out when it was recorded stays out.
     let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
     assert_eq!(word(&was_out.plan()), Some("closing"));
+    // Also while another PG lacks an OSD, and reports nothing.
+    let silent = was_out.with(|w| {
+        let pg = w.pg(1);
+        (pg.up, pg.acting) = ([1, 2].map(OsdId).into(), [1, 2].map(OsdId).into());
+        (pg.state, pg.reported_epoch) = (states("active+undersized"), Epoch(1));
+        w.record(OSD).up_seen = None;
+    });
+    let noted = silent.saved("up");
+    assert_ne!(word(&noted.plan()), Some("closing"));
+    assert_eq!(word(&noted.minutes_later(1).plan()), Some("closing"));
 }
 
 #[test]

@@ -119,7 +119,6 @@ pub(crate) fn observation() -> Observation {
                 replicas: 0,
                 pods: 0,
                 generation: 1,
-                scaled_by_osd_migrate: false,
                 honours_fence: false,
                 opens_lvm: false,
             }),
