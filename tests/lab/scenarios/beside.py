@@ -170,6 +170,7 @@ def restored(world, operator):
     """Checks that a cancelled run, and an uninstall, restore what a deleted or killed run left behind."""
     job = world.start("blocked")
     world.until("the operator to be scaled to 0", 120, lambda: operator.replicas() == 0)
+    restored_for_a_pause(world, operator)
     reject_pdbs(world)
     world.until("the run to report it", 120, lambda: "[pdb-rejected]" in world.log(job))
     assert fence(world) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
@@ -192,6 +193,16 @@ def restored(world, operator):
     as_before(world, operator)
     world.say("deleted before a stop, then cancelled; killed before an OSD was recorded, then uninstalled: everything is restored")
     chart.helm(world, "install", values=VALUES)
+
+
+def restored_for_a_pause(world, operator):
+    """Checks that a run that restored the operator itself scales it to 0 again."""
+    world.command("pause")
+    world.until("the operator to be restored for the pause", 60, lambda: operator.replicas() == 1)
+    world.command("resume")
+    # The restored operator prepares OSDs first, which takes a minute or two.
+    world.until("the operator to be scaled to 0 after the pause", 300, lambda: operator.replicas() == 0)
+    world.say("paused before a stop: the operator is scaled back, and to 0 again")
 
 
 def fence(world):
